@@ -100,18 +100,11 @@ def replay(
     Raises:
         GroupReplayError: the source cannot be read, or there is no such group or type of event; also while iterating.
     """
-    from groupreplay.app.cli.flags import need_event_types
-    from groupreplay.state import Severity
-    from groupreplay.streaming.engine.replay import Filter
+    from groupreplay.app.cli.printing_flags import TimeRange, event_filter
 
     if min_severity not in ("info", "warn", "error"):
         raise unusable(f"{min_severity!r} is no severity", None, "give info, warn or error")
-    wanted = Filter(
-        types=need_event_types(types),
-        since_ms=point_ms(since),
-        until_ms=point_ms(until),
-        least_severity=Severity[min_severity.upper()],
-    )
+    wanted = event_filter(types, min_severity, TimeRange(since_ms=point_ms(since), until_ms=point_ms(until)))
     settings: dict[str, Any] = {
         "complete_since_ms": point_ms(complete_since),
         "member_events": member_events,

@@ -214,31 +214,16 @@ def simulate(
     Raises:
         GroupReplayError: there is no such scenario or setting, or a file exists and ``force`` is false.
     """
-    from groupreplay.app.cli.commands.simulate import SimulateSettings
-    from groupreplay.app.cli.flags import ClusterFlags
-    from groupreplay.app.simulate.files import truth_path, write_simulation
-    from groupreplay.streaming.config.settings import TopicNames
+    from groupreplay.app.simulate.files import simulation_plan, truth_path, write_simulation
 
-    settings = SimulateSettings(
+    plan = simulation_plan(
+        scenario,
+        brokers or {},
+        clients or {},
         groups=groups,
-        seconds=seconds,
+        duration_ms=seconds * 1_000,
         seed=seed,
-        scenario=scenario,
-        list_scenarios=False,
-        broker_property=dict(brokers or {}),
-        client_property=dict(clients or {}),
-        partitions=None,
-        probe_interval=probe_interval,
-        retention_minutes=None,
-        scala=False,
-        output_file=Path(path),
-        to_topic=None,
-        topics=TopicNames(),
-        into_offsets_topic=False,
-        truth_file=None,
-        trace=False,
-        force=force,
-        source=ClusterFlags(),
+        probe_interval_ms=probe_interval * 1_000 or None,
     )
-    records = write_simulation(settings.plan(), Path(path), force=force)
+    records = write_simulation(plan, Path(path), force=force)
     return Simulation(Path(path), truth_path(Path(path)), records)

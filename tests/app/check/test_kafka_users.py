@@ -72,11 +72,7 @@ def printed(right: Right, cluster: Cluster) -> Acl:
 def test_the_job_has_the_rights_that_check_prints() -> None:
     """The user of ``run`` has what the kafka-acls.sh commands grant, those for the prober included; no other right."""
     topics = TopicNames()
-    rights = [
-        *source_rights(probe=True, ask_retention=True, ends=True),
-        *sink_rights(topics),
-        CREATE,
-    ]
+    rights = [*source_rights(probe=True, ask_retention=True, ends=True), *sink_rights(topics), CREATE]
     run, serve, watch = documents(PLAIN)
     assert acls(run) == {printed(right, PLAIN.source) for right in rights}
     assert acls(serve) == {printed(right, PLAIN.source) for right in serve_rights(topics)}

@@ -25,6 +25,6 @@ def test_the_context_has_the_events_of_members(tmp_path: Path) -> None:
         rules=RulesSource(),
         zone=UTC,
     )
-    with opened_history(flags) as history:
-        assert (history.context.member_events, history.context.retention_ms) == (True, 3_600_000)
-        assert sum(batch.num_rows for batch in history.rows.batches) == 1
+    with opened_history(flags) as (rows, context):
+        assert (context.member_events, context.retention_ms) == (True, 3_600_000)
+        assert sum(batch.num_rows for batch in rows.batches) == 1

@@ -363,12 +363,7 @@ def test_labels_of_the_policy() -> None:
     """Under names that Prometheus takes; ours are never overwritten."""
     assert policy_labels(
         {"team": "pay", "on-call": "a\nb", "cluster": "other", "9to5": "x", "on_call": "y"}
-    ) == {
-        "team": "pay",
-        "on_call": r"a\u{a}b",
-        "label_cluster": "other",
-        "label_9to5": "x",
-    }
+    ) == {"team": "pay", "on_call": r"a\u{a}b", "label_cluster": "other", "label_9to5": "x"}
 
 
 @pytest.mark.parametrize("name", ["name", "value", "self", "text", "what", "state"])

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.app.report.timelines import (
-    TimelineQuery,
-    group_timelines,
-    read_trace,
-)
+from groupreplay.app.report.timelines import TimelineQuery, group_timelines, read_trace
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.sources.capture import digest_of, read_captures

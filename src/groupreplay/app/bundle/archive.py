@@ -95,11 +95,8 @@ def spark_release(text: str, scala: str | None = None) -> SparkRelease:
     line = LINES[match[1]]
     scala = scala or line.scala
     if scala not in line.scalas:
-        raise unusable(
-            f"Spark {match[1]} is not built for Scala {scala}",
-            None,
-            f"use --scala {' or '.join(line.scalas)}",
-        )
+        fix = f"use --scala {' or '.join(line.scalas)}"
+        raise unusable(f"Spark {match[1]} is not built for Scala {scala}", None, fix)
     exact = match[2] is not None
     release = f"{match[1]}{match[2]}" if exact else line.connector
     return SparkRelease(line=match[1], release=release, scala=scala, exact=exact)
@@ -131,10 +128,7 @@ class BundleTarget:
         names = [f"manylinux_2_{minor}" for minor in range(GLIBC[1], _OLDEST_GLIBC - 1, -1)]
         names += ["manylinux2014", "manylinux2010", "manylinux1"]
         platforms = [word for name in names for word in ("--platform", f"{name}_{self.machine}")]
-        return [
-            *("--only-binary=:all:", "--implementation", "cp", "--python-version", self.python),
-            *platforms,
-        ]
+        return ["--only-binary=:all:", "--implementation", "cp", "--python-version", self.python, *platforms]
 
     @property
     def markers(self) -> dict[str, str]:
@@ -163,11 +157,8 @@ def bundle_target(python: str | None, machine: str | None, spark: SparkRelease) 
     python = python or f"{sys.version_info.major}.{sys.version_info.minor}"
     pythons = spark.supported.pythons
     if python not in pythons:
-        raise unusable(
-            f"groupreplay with Spark {spark.line} does not run on Python {python}",
-            None,
-            f"use --python {', '.join(pythons)}",
-        )
+        what = f"groupreplay with Spark {spark.line} does not run on Python {python}"
+        raise unusable(what, None, f"use --python {', '.join(pythons)}")
     machine = machine or platform.machine()
     machine = _ALIASES.get(machine, machine)
     if machine not in MACHINES:
@@ -198,11 +189,8 @@ def download_wheels(requirements: Sequence[str], target: BundleTarget, folder: P
     from packaging.requirements import Requirement
 
     if importlib.util.find_spec("pip") is None:
-        raise unusable(
-            "this Python has no pip, which finds the libraries",
-            sys.executable,
-            "install it: python -m ensurepip, or uv pip install pip",
-        )
+        fix = "install it: python -m ensurepip, or uv pip install pip"
+        raise unusable("this Python has no pip, which finds the libraries", sys.executable, fix)
     roots = [Requirement(text) for text in requirements]
     wanted = [root for root in roots if _applies(root, (), target)]
     for number in range(_ROUNDS):

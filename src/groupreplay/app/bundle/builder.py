@@ -144,7 +144,10 @@ def build_bundle(archive: Path, spark: SparkRelease, target: BundleTarget, *, fo
         GroupReplayError: a file exists or cannot be written; see also ``download_wheels``.
     """
     program = archive.with_name(PROGRAM)
-    _require_place(archive, program, force=force)
+    if not archive.name.endswith(".tar.gz"):
+        fix = "give it a name that ends with .tar.gz"
+        raise unusable("Spark cannot unpack an archive of this name", archive, fix)
+    require_new([archive, program], force=force)
     try:
         with tempfile.TemporaryDirectory(prefix="groupreplay-bundle-") as folder, ExitStack() as opened:
             wheels = download_wheels(spark.requirements, target, Path(folder))
@@ -171,14 +174,6 @@ def _not_written(archive: Path, error: OSError) -> GroupReplayError:
         if error.errno in (errno.ENOSPC, errno.EDQUOT)
         else "name a folder that can be written",
     )
-
-
-def _require_place(archive: Path, program: Path, *, force: bool) -> None:
-    if not archive.name.endswith(".tar.gz"):
-        raise unusable(
-            "Spark cannot unpack an archive of this name", archive, "give it a name that ends with .tar.gz"
-        )
-    require_new([archive, program], force=force)
 
 
 def _files(

@@ -22,12 +22,7 @@ from groupreplay.streaming.kafka.broker_config import effective_retention, lists
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.iam import iam_policy
-from groupreplay.streaming.kafka.output_topics import (
-    create_topics,
-    describe_topics,
-    remedy,
-    topic_problems,
-)
+from groupreplay.streaming.kafka.output_topics import create_topics, describe_topics, remedy, topic_problems
 from groupreplay.streaming.kafka.rights import Held, Right, grant_line
 from groupreplay.streaming.kafka.topic_identity import NO_ERA
 from groupreplay.streaming.spark import preflight
@@ -64,9 +59,7 @@ def source_rights(subject: Subject) -> Sequence[CheckResult]:
 def source_rights_of(settings: CheckSettings) -> list[Right]:
     """The rights that ``run`` with these settings needs on the source cluster."""
     return all_rights.source_rights(
-        probe=settings.probe,
-        ask_retention=settings.retention.retention_minutes is None,
-        ends=settings.ends,
+        probe=settings.probe, ask_retention=settings.retention.retention_minutes is None, ends=settings.ends
     )
 
 

@@ -14,13 +14,7 @@ from typing import Final
 from groupreplay.app.check import CheckSettings
 from groupreplay.app.check.cluster_checks import source_rights_of
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.rights import (
-    CREATE,
-    Right,
-    serve_rights,
-    sink_rights,
-    watch_rights,
-)
+from groupreplay.streaming.kafka.rights import CREATE, Right, serve_rights, sink_rights, watch_rights
 
 #: The address inside Kubernetes of a cluster of Strimzi has the name of its Kafka resource.
 _BOOTSTRAP: Final = re.compile(r"([a-z0-9][a-z0-9.-]*?)-kafka-(?:[a-z0-9]+-)?bootstrap(?=[.:])")
@@ -44,10 +38,7 @@ def kafka_users(settings: CheckSettings) -> list[KafkaUser]:
     of_log = source_rights_of(settings)
     of_output = [*sink_rights(settings.topics), CREATE]
     if sink is None or sink == source:
-        placed = [
-            ("run", source, [*of_log, *of_output]),
-            ("serve", source, serve_rights(settings.topics)),
-        ]
+        placed = [("run", source, [*of_log, *of_output]), ("serve", source, serve_rights(settings.topics))]
     else:
         placed = [
             ("run", source, of_log),

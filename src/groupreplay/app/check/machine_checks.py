@@ -38,16 +38,11 @@ def java(_: Subject) -> Sequence[CheckResult]:
 def spark(_: Subject) -> Sequence[CheckResult]:
     """What the settings of this spark-submit cost, where that is more than needed."""
     conf = submitted_settings()
-    advice = costly_settings(conf)
-    if DAEMON[0] not in conf and not is_local(conf.get("spark.master", "local")):
+    advice, master = costly_settings(conf), conf.get("spark.master", "local")
+    if DAEMON[0] not in conf and not is_local(master):
         advice.append((f"{DAEMON[0]} is not set: {WITHOUT_DAEMON}", _DAEMON_FIX))
     if not advice:
-        return [
-            ok(
-                "spark",
-                f"the settings for {conf.get('spark.master', 'local')} cost nothing that can be spared",
-            )
-        ]
+        return [ok("spark", f"the settings for {master} cost nothing that can be spared")]
     return [warning("spark", what, fix) for what, fix in advice]
 
 
@@ -107,15 +102,9 @@ def checkpoint(subject: Subject) -> Sequence[CheckResult]:
             ok("checkpoint", f"{folder} will be created: a first start, which emits no events of the past")
         ]
     _try_to_write(folder)
-    holder = holder_of(folder)
-    if holder:
-        return [
-            warning(
-                "checkpoint",
-                f"{folder} is in use: {holder}",
-                "let that job run, or stop it before starting another one with this checkpoint",
-            )
-        ]
+    if holder := holder_of(folder):
+        fix = "let that job run, or stop it before starting another one with this checkpoint"
+        return [warning("checkpoint", f"{folder} is in use: {holder}", fix)]
     belongs = _belongs(_latest(folder), subject)
     others = checkpoints.writable_by_others(folder)
     return [belongs] if others is None else [belongs, warning("checkpoint", *others)]
@@ -130,14 +119,7 @@ def _version(package: str) -> str | None:
 
 def _fits(package: str, version: str) -> bool:
     """Whether a version satisfies this package's requirement."""
-    needed = next(
-        (
-            requirement
-            for requirement in metadata.requires("groupreplay") or ()
-            if _name(requirement) == package
-        ),
-        "",
-    )
+    needed = next((text for text in metadata.requires("groupreplay") or () if _name(text) == package), "")
     bounds = re.findall(r"(>=|<|==)([\d.]+)", needed.partition(";")[0])
     numbers = _numbers(version)
     tests = {">=": numbers.__ge__, "<": numbers.__lt__, "==": numbers.__eq__}
@@ -172,11 +154,7 @@ def _try_to_write(folder: Path) -> None:
 
 def _latest(folder: Path) -> Path:
     """The subfolder in which the state was last rebuilt; otherwise the folder itself."""
-    inside = [
-        subfolder
-        for subfolder in folder.glob(f"{checkpoints.ANEW}-*")
-        if (subfolder / identity.IDENTITY_FILE).exists()
-    ]
+    inside = [file.parent for file in folder.glob(f"{checkpoints.ANEW}-*/{identity.IDENTITY_FILE}")]
     return max(inside, key=lambda subfolder: _numbers(subfolder.name), default=folder)
 
 
@@ -227,10 +205,6 @@ def pages(subject: Subject) -> Sequence[CheckResult]:
     closed = "pages and API need the token" if token else "pages and API need no token"
     if is_loopback(host):
         return [ok("pages", f"only this machine reaches {host}:{port}; {closed}")]
-    return [
-        warning(
-            "pages",
-            f"everybody who reaches {host}:{port} can read /metrics, /healthz and /readyz without a token; {closed}",
-            "metrics name every group: allow only Prometheus to connect, by a network policy or in a proxy",
-        )
-    ]
+    what = f"everybody who reaches {host}:{port} can read /metrics, /healthz and /readyz without a token; {closed}"
+    fix = "metrics name every group: allow only Prometheus to connect, by a network policy or in a proxy"
+    return [warning("pages", what, fix)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from groupreplay.app.cli.inputs import LogInput, reading, warn_of_assumptions, warn_of_losses
@@ -44,19 +43,13 @@ class HistoryFlags(Protocol):
         """That of times without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedHistory:
-    """Rows to read once, and their context, with the events of members."""
-
-    rows: Rows
-    context: Context
-
-
 @contextmanager
 def opened_history(
     flags: HistoryFlags, *, complete_since: GivenTime | None = None, redaction: Redaction | None = None
-) -> Iterator[OpenedHistory]:
-    """The log that the flags name; shows progress.
+) -> Iterator[tuple[Rows, Context]]:
+    """The rows of the log that the flags name, to read once, and their context, with the events of members.
+
+    Shows progress.
 
     Raises:
         UsageError: neither a capture nor a cluster is named.
@@ -74,7 +67,7 @@ def opened_history(
             member_events=True,
             redaction=redaction,
         )
-        yield OpenedHistory(rows, context)
+        yield rows, context
 
 
 def warn_of_history(replay: Replay, rows: Rows, sessions: Iterable[tuple[str, Mapping[str, int]]]) -> None:

@@ -160,7 +160,11 @@ def _log_folder_flags() -> Mapping[str, Any]:
 
 def _capture_flags() -> Mapping[str, Any]:
     from_file = file_flag("Capture file, or a folder of them; may be repeated.", multiple=True)
-    return {"from_file": from_file, "columns": columns_flag()}
+    columns = pairs_flag(
+        "A column that has another name in the capture, such as offset=kafka_offset; may be repeated.",
+        "--column",
+    )
+    return {"from_file": from_file, "columns": columns}
 
 
 _TOPIC: Final = SourceKind("bootstrap_server", lambda: {"source": cluster_flags()}, _topic)
@@ -181,14 +185,6 @@ def log_flags(**more: Any) -> Any:
         return LogInput(values=values, probes=probes, broker_logs=broker_logs or BrokerLogFlags())
 
     return group(made, **{name: part for kind in KINDS for name, part in kind.flags().items()}, **more)
-
-
-def columns_flag() -> Any:
-    """A field with the names of columns in captures of other writers: name in a capture -> name in the file."""
-    return pairs_flag(
-        "A column that has another name in the capture, such as offset=kafka_offset; may be repeated.",
-        "--column",
-    )
 
 
 def log_and_probes_flags() -> Any:

@@ -41,6 +41,24 @@ class LogRead:
         times = [date_time(at_ms, self.zone) for at_ms in (extent.first_ms, extent.last_ms)]
         return f"{records} from {times[0]} to {times[1]} ({self.zone.name})"
 
+    def nothing(
+        self,
+        what: str,
+        asked: Sequence[str],
+        choice: GroupChoice,
+        *,
+        shown: object,
+        missing: Sequence[str] | None = None,
+        contents: str | None = None,
+    ) -> Nothing | None:
+        """Which groups of the choice are missing; else, if nothing is ``shown``, what was asked for.
+
+        ``missing`` None: those that it did not match. ``contents``: what is there instead; None: the records.
+        """
+        if missing := choice.unmatched if missing is None else missing:
+            return no_group(missing, choice, self.where, self.text())
+        return None if shown else no_such(what, asked, self.where, contents or self.text())
+
 
 @dataclass(frozen=True, slots=True)
 class Nothing:

@@ -161,6 +161,13 @@ def time_flag(text: str) -> Any:
     return flag(text, type=moment, metavar="TIME")
 
 
+def complete_since_flag() -> Any:
+    """A field with the time from which on all records are there."""
+    return time_flag(
+        "No record since this time is missing: a first commit after it proves that the group is new."
+    )
+
+
 def time_zone_flag() -> Any:
     """A field with the ``TimeZone`` of times without one, on the command line and in tables."""
     text = "Time zone of tables, and of times that are given without one, such as Europe/Berlin."

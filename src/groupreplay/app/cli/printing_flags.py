@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupreplay.app.cli.command import display, is_typed
+from groupreplay.app.cli.flags import need_event_types
 from groupreplay.app.cli.options import group, names_flag, switch
 from groupreplay.app.text.times import GivenTime, date_time
 from groupreplay.streaming.base.clock import UTC, TimeZone, now_ms
@@ -20,6 +21,7 @@ from groupreplay.streaming.base.clock import UTC, TimeZone, now_ms
 if TYPE_CHECKING:
     from groupreplay.app.text.event_text import Line
     from groupreplay.app.text.tables import OutputFormat, Table, TableStyle
+    from groupreplay.streaming.engine.replay import Filter
     from groupreplay.streaming.sources.source import DataEnd
 
 
@@ -76,6 +78,23 @@ def given_flags(
     return [*flags, *severity, *times.flags()]
 
 
+def event_filter(types: Sequence[str], min_severity: str, times: TimeRange) -> Filter:
+    """The events that the flags choose.
+
+    Raises:
+        UsageError: there is no event of such a name.
+    """
+    from groupreplay.state import Severity
+    from groupreplay.streaming.engine.replay import Filter
+
+    return Filter(
+        types=need_event_types(types),
+        since_ms=times.since_ms,
+        until_ms=times.until_ms,
+        least_severity=Severity[min_severity.upper()],
+    )
+
+
 def event_headings(times: TimeRange) -> list[str]:
     """The lines above the lines of events."""
     from groupreplay.app.text.event_text import line_heading
@@ -126,6 +145,15 @@ def _with_page(line: Line, event: Mapping[str, Any], public_url: str | None) -> 
 
     page = "" if public_url is None or line.severity == "INFO" else page_of(event, public_url)
     return replace(line, text=f"{line.text}  {page}") if page else line
+
+
+def text_width() -> int:
+    """Columns of text on stdout: those of the terminal; 120 where it is none."""
+    import sys
+
+    from groupreplay.app.text.terminal import terminal_width
+
+    return terminal_width(sys.stdout) or 120
 
 
 def print_heading(times: TimeRange, output: str) -> None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -37,21 +37,10 @@ _START_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 0.1
 
 
-class _Pages(NamedTuple):
-    """The server of the live pages, whose files are below ``folder``."""
-
-    process: GuardedProcess
-    address: str
-
-    def note(self) -> str:
-        """Where the pages are; or that they could not be started: the demo goes on, its events are printed, too."""
-        if _answers(self.process, self.address):
-            return f"Live pages of the groups, as long as the demo runs: {self.address}"
-        return "The live pages could not be started."
-
-
-def _start_pages(bootstrap_servers: str, folder: Path, parts: contextlib.ExitStack) -> _Pages:
-    """They start beside the job, wait for its topics, and end with the other parts."""
+def _start_pages(
+    bootstrap_servers: str, folder: Path, parts: contextlib.ExitStack
+) -> tuple[GuardedProcess, str]:
+    """The server of the live pages and its address; it starts beside the job, and ends with the other parts."""
     from groupreplay.streaming.local.process_guard import GuardedProcess
 
     (port,) = free_ports(1)
@@ -59,7 +48,14 @@ def _start_pages(bootstrap_servers: str, folder: Path, parts: contextlib.ExitSta
     command += ["--bootstrap-server", bootstrap_servers, "--listen", f"{HOST}:{port}"]
     environment = {**os.environ, "TMPDIR": str(folder)}
     server = parts.enter_context(GuardedProcess(command, folder / "pages.log", environment=environment))
-    return _Pages(server, f"http://{HOST}:{port}/")
+    return server, f"http://{HOST}:{port}/"
+
+
+def _pages_note(server: GuardedProcess, address: str) -> str:
+    """Where the pages are; or that they could not be started: the demo goes on, its events are printed, too."""
+    if _answers(server, address):
+        return f"Live pages of the groups, as long as the demo runs: {address}"
+    return "The live pages could not be started."
 
 
 def _answers(server: GuardedProcess, address: str) -> bool:
@@ -106,7 +102,7 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         with screen.busy("starting the job (Spark takes 10 to 30 s)"):
             pages = _start_pages(broker.bootstrap_servers, folder, parts)
             _await_job(job, reader)
-        screen.note(pages.note())
+        screen.note(_pages_note(*pages))
         _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("drawing what happened"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
@@ -192,8 +192,7 @@ def _measure_conditions(
 def _condition(
     sheet: Sheet, value: int, cluster: str, label: str, holding: Holding, policy: Mapping[str, str]
 ) -> None:
-    names: Sequence[str] = (holding.condition, WEDGED) if holding.wedged else (holding.condition,)
-    for name in names:
+    for name in _condition_names(holding):
         labels = {
             "cluster": cluster,
             "consumergroup": label,
@@ -204,13 +203,17 @@ def _condition(
         sheet.add(f"{PREFIX_GROUP}condition", value, **labels)
 
 
+def _condition_names(holding: Holding) -> Sequence[str]:
+    return (holding.condition, WEDGED) if holding.wedged else (holding.condition,)
+
+
 def _alerted(sheet: Sheet, cluster: str, label: str, holding: Holding, policy: Mapping[str, str]) -> None:
     """What an alert needs of a condition: its id and its begin; and beside them what may change while it holds.
 
     A change of a label would end one alert and begin another, so blockers and suspects are in a metric of their own.
     """
     place = {"cluster": cluster, "consumergroup": label}
-    for name in (holding.condition, WEDGED) if holding.wedged else (holding.condition,):
+    for name in _condition_names(holding):
         labels = {"condition": name, "severity": holding.severity, "condition_id": holding.condition_id}
         since = f"{PREFIX_GROUP}condition_since_timestamp_seconds"
         sheet.add(since, (holding.since_ms or 0) / 1000, **place, **labels, **policy_labels(policy))
@@ -279,7 +282,7 @@ def _measure_job(
     for partition, lag in job.lag.partitions.items():
         add("lag_offsets", lag, partition=partition)
     if job.batch is not None:
-        _measure_batch(sheet, job.batch, cluster)
+        _measure_batch(add, job.batch)
     add("state_rows", job.state_rows)
     add("clock_off_seconds", None if job.clock_off_ms is None else job.clock_off_ms / 1000)
     add("restarts_total", job.restarts)
@@ -295,11 +298,7 @@ def _measure_job(
         add("prober_groups", job.prober.groups)
 
 
-def _measure_batch(sheet: Sheet, batch: LastBatch, cluster: str) -> None:
-    def add(name: str, value: float | None, **labels: str) -> None:
-        if value is not None:
-            sheet.add(f"{PREFIX_JOB}{name}", value, cluster=cluster, **labels)
-
+def _measure_batch(add: Callable[..., None], batch: LastBatch) -> None:
     add("batch_seconds", batch.seconds)
     add("batch_rows", batch.rows)
     for phase, seconds in batch.phases.items():
@@ -334,13 +333,19 @@ def _measure_counters(sheet: Sheet, snapshot: TopicsSnapshot, job: JobDocument) 
 
 
 def _measure_bad_records(sheet: Sheet, snapshot: TopicsSnapshot, cluster: str) -> None:
-    bad = Counter[str](dict.fromkeys((*_BAD_KINDS, *CORRECTED), 0))
-    for counts in snapshot.bad_records.values():
-        for kind_count in counts:
-            bad[kind_count.kind] += kind_count.records
+    bad = dict.fromkeys((*_BAD_KINDS, *CORRECTED), 0) | bad_records(snapshot)
     for kind, count in bad.items():
         name = "corrected_records_total" if kind in CORRECTED else "dead_letters_total"
         sheet.add(PREFIX_JOB + name, count, cluster=cluster, kind=kind)
+
+
+def bad_records(snapshot: TopicsSnapshot) -> dict[str, int]:
+    """The number of records that could not be used as they are, by kind."""
+    counts = Counter[str]()
+    for kinds in snapshot.bad_records.values():
+        for kind in kinds:
+            counts[kind.kind] += kind.records
+    return dict(counts)
 
 
 def _cluster(snapshot: TopicsSnapshot | None) -> str:

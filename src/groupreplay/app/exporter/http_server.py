@@ -13,7 +13,7 @@ import logging
 import socket
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -59,13 +59,15 @@ def client_network(host: str) -> str:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    if address.is_loopback:
+    address = getattr(address, "ipv4_mapped", None) or address
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
         return str(address)
     return str(ipaddress.ip_network((address, _CLIENT_PREFIX), strict=False))
+
+
+def client_of(scope: Mapping[str, Any]) -> str:
+    """The client of a request of ASGI, as ``client_network`` has it."""
+    return client_network(str((scope.get("client") or ("",))[0]))
 
 
 #: Idle connections of one client. More than are accepted in one turn of the loop: a request that came with its

@@ -119,11 +119,7 @@ class LagWatch:
     """Measures twice a minute, in a thread: ``source`` has the groups, ``ends`` returns the recorded ends."""
 
     def __init__(
-        self,
-        source: Cluster,
-        ends: Callable[[], FollowedEnds],
-        clock: Callable[[], int],
-        most_groups: int,
+        self, source: Cluster, ends: Callable[[], FollowedEnds], clock: Callable[[], int], most_groups: int
     ) -> None:
         self.measured = MeasuredLags()
         self._source, self._read_ends = Connection(source), ends
@@ -168,15 +164,14 @@ class LagWatch:
                 seen[group, topic, partition] = before if is_same and before is not None else (offset, now_ms)
             groups[group_label(group)] = [
                 MeasuredPartition(
-                    topic, partition, offset, self._lag(ends, topic, partition, seen[group, topic, partition])
+                    *place,
+                    offset,
+                    lag_at(ends.spans(*place), Committed(*seen[(group, *place)]), self._clock()),
                 )
-                for (topic, partition), offset in sorted(committed.items())
+                for place, offset in sorted(committed.items())
             ]
         self._seen = seen
         self.measured = MeasuredLags(self._clock(), ends.answered_ms, groups)
-
-    def _lag(self, ends: FollowedEnds, topic: str, partition: int, seen: tuple[int, int]) -> Lag:
-        return lag_at(ends.spans(topic, partition), Committed(*seen), self._clock())
 
 
 def measure_lags(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Feed, Limits, is_fresh
-from groupreplay.app.exporter.http_server import Rates, client_network
+from groupreplay.app.exporter.http_server import Rates, client_of
 from groupreplay.app.exporter.lag_watch import MeasuredLags
 from groupreplay.state.phrases import safe_text, timestamp
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -87,8 +87,10 @@ class Exporter:
         """The page at a path."""
         pages: dict[str, Callable[[], Page]] = {
             "/metrics": lambda: self._metrics(accept),
-            "/healthz": self._health,
-            "/readyz": self._readiness,
+            "/healthz": lambda: _state(
+                None if self.alive() else "the thread that reads the topics has ended"
+            ),
+            "/readyz": lambda: _state(self.not_ready()),
             "/": lambda: _text(HTTPStatus.OK, "groupreplay: /metrics /healthz /readyz"),
         }
         page = pages.get(path.partition("?")[0])
@@ -103,17 +105,6 @@ class Exporter:
 
         encode, content_type = choose_encoder(accept)
         return Page(HTTPStatus.OK, content_type, encode(cast("Any", self)))
-
-    def _health(self) -> Page:
-        if self.alive():
-            return _text(HTTPStatus.OK, "ok")
-        return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the thread that reads the topics has ended")
-
-    def _readiness(self) -> Page:
-        reason = self.not_ready()
-        if reason is None:
-            return _text(HTTPStatus.OK, "ok")
-        return _text(HTTPStatus.SERVICE_UNAVAILABLE, reason)
 
     def alive(self) -> bool:
         """Whether the thread that reads the topics runs."""
@@ -205,6 +196,10 @@ def _text(status: HTTPStatus, text: str) -> Page:
     return Page(status, _TEXT, f"{text}\n".encode())
 
 
+def _state(reason: str | None) -> Page:
+    return _text(HTTPStatus.OK, "ok") if reason is None else _text(HTTPStatus.SERVICE_UNAVAILABLE, reason)
+
+
 def exporter_routes(exporter: Exporter, seconds: Callable[[], float] = time.monotonic) -> list[Route]:
     """Metrics, health and readiness as routes; the pages are computed in threads, a few at a time.
 
@@ -220,8 +215,7 @@ def exporter_routes(exporter: Exporter, seconds: Callable[[], float] = time.mono
     async def answer(request: Request) -> Response:
         accept = request.headers.get("accept", "")
         path = request.url.path
-        client = client_network("" if request.client is None else request.client.host)
-        if not rates.allow(f"{path} {client}"):
+        if not rates.allow(f"{path} {client_of(request.scope)}"):
             page = _text(HTTPStatus.TOO_MANY_REQUESTS, "too many requests from this address")
             return response(page, {"Retry-After": "1"})
         if path == "/healthz":

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from groupreplay.app.inspection.group_lag import time_lag_text
-from groupreplay.app.inspection.groups import Description, conditions_cell
+from groupreplay.app.inspection.group_lag import Description, time_lag_text
+from groupreplay.app.inspection.groups import conditions_cell, generation
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.state.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
@@ -63,11 +63,8 @@ class Column(NamedTuple):
 
 def _partitions(partitions: Mapping[str, Sequence[int]] | None) -> str | None:
     """``orders:0,1;payments:0``."""
-    return (
-        ";".join(f"{topic}:{','.join(map(str, partitions[topic]))}" for topic in sorted(partitions))
-        if partitions
-        else None
-    )
+    topics = sorted((partitions or {}).items())
+    return ";".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in topics) or None
 
 
 def _tasks(tasks: Mapping[str, Sequence[int]] | None, before: str = "") -> str:
@@ -123,14 +120,6 @@ def _strategy(line: DescribeLine) -> str | None:
     protocol = line.group["protocol"]
     unasked = protocol is None and line.group["type"] == "consumer" and line.group["members"]
     return "(broker default)" if unasked else protocol
-
-
-def _generation(line: DescribeLine) -> int | None:
-    """The group epoch of a group of the newer types, as in ``list``."""
-    epoch: int | None = (
-        line.group["group_epoch"] if line.group["generation"] is None else line.group["generation"]
-    )
-    return epoch
 
 
 def _expiry(offset: Description) -> Cell:
@@ -198,7 +187,13 @@ COLUMNS: Final[Mapping[tuple[KafkaTool, DescribeView], Sequence[Column]]] = {
     (KafkaTool.CONSUMER, DescribeView.STATE): (
         *(_GROUP, _COORDINATOR, Column("ASSIGNMENT-STRATEGY", _strategy), _STATE, _GROUP_EPOCH),
         _group("target_epoch", "TARGET-ASSIGNMENT-EPOCH", verbose=True),
-        *(_MEMBER_COUNT, Column("GENERATION", _generation), _SINCE, _HISTORY, _CONDITIONS),
+        *(
+            _MEMBER_COUNT,
+            Column("GENERATION", lambda line: generation(line.group)),
+            _SINCE,
+            _HISTORY,
+            _CONDITIONS,
+        ),
     ),
     (KafkaTool.SHARE, DescribeView.STATE): (
         *(_GROUP, _COORDINATOR, _STATE, _GROUP_EPOCH),
@@ -321,9 +316,7 @@ def _ordered(lines: Sequence[DescribeLine], order: str) -> Sequence[DescribeLine
     if order == "topic":
         return lines
     owned = Counter((line.group["group_id"], line.member.get("member_id")) for line in lines)
-    places = dict[tuple[str, str | None], int]()
-    for key in _members(lines):
-        places[key] = len(places)
+    places: dict[tuple[str, str | None], int] = {who: place for place, who in enumerate(_members(lines))}
 
     def by_member(line: DescribeLine) -> tuple[str, bool, int, int]:
         group_id, member_id = line.group["group_id"], line.member.get("member_id")
@@ -341,10 +334,7 @@ def _members(lines: Sequence[DescribeLine]) -> Iterator[tuple[str, str]]:
 
 
 def _lines(
-    view: DescribeView,
-    group: Description,
-    identity: TopicIdentity | None,
-    lags: GroupLags | None,
+    view: DescribeView, group: Description, identity: TopicIdentity | None, lags: GroupLags | None
 ) -> Iterator[DescribeLine]:
     if view is DescribeView.STATE:
         yield DescribeLine(group, identity)

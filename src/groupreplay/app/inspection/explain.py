@@ -5,12 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from groupreplay.app.inspection.state_history import StateRow, rows_of_states, state_table
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
+from groupreplay.app.text.terminal import named_lines
 from groupreplay.app.text.times import in_zone
 from groupreplay.codecs.kafka_terms import VALID_PREVIOUS_STATES, GroupType, Phase
 from groupreplay.state import phrases
@@ -148,10 +150,8 @@ def protocol_choice(described: Mapping[str, Any]) -> ProtocolChoice | None:
     if len(most) == 1:
         how = f"{asked[most[0]]} of {counted(len(members), 'member')} ask for it"
     elif most:
-        winner, how = (
-            None,
-            f"as many members ask for {' as for '.join(sorted(most))}: the log does not show which",
-        )
+        winner = None
+        how = f"as many members ask for {' as for '.join(sorted(most))}: the log does not show which"
     votes = [
         Vote(
             member=phrases.member(one),
@@ -210,10 +210,8 @@ def _changes(
     """What a commit now would change, and what a member that joins and leaves now would change."""
     is_classic = described["type"] == "classic"
     if not expires:
-        return (
-            "no change",
-            "no change: counted anew when the last member has left" if is_classic else "no change",
-        )
+        later = ": counted anew when the last member has left" if is_classic else ""
+        return "no change", f"no change{later}"
     if base == "emptied":
         return "no change", f"+ {retention} from when it leaves"
     by_commit = f"+ {retention} from the commit"
@@ -284,16 +282,7 @@ def _evidence(link: Link, window: tuple[int, int], zone: TimeZone) -> str:
     return f"by {', '.join(parts)}"
 
 
-def _wrapped(name: str, text: str, width: int) -> Iterator[str]:
-    indent = " " * (_NAME_WIDTH + 6)
-    yield from textwrap.wrap(
-        text,
-        width,
-        initial_indent=f"      {name:<{_NAME_WIDTH}}",
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+_wrapped: Final = partial(named_lines, _NAME_WIDTH)
 
 
 def _sentence(parts: Sequence[str | int], window: tuple[int, int], zone: TimeZone) -> str:

@@ -202,11 +202,10 @@ class CommitLoads:
 
     def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches; each partition in its order."""
+        until_ms = self.until_ms
         for batch in batches:
             self._see(
-                batch
-                if self.until_ms is None
-                else batch.filter(pc.less_equal(batch["timestamp"], self.until_ms))
+                batch if until_ms is None else batch.filter(pc.less_equal(batch["timestamp"], until_ms))
             )
             yield batch
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from groupreplay.app.inspection.group_lag import lag_fields, time_lag_text
+from groupreplay.app.inspection.group_lag import Description, lag_fields, time_lag_text
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.event import Severity
@@ -23,9 +23,6 @@ from groupreplay.streaming.engine.replay import Replay
 if TYPE_CHECKING:
     from groupreplay.app.inspection.group_lag import GroupLags
     from groupreplay.streaming.sources.source import Rows
-
-#: What ``Group.describe()`` returns.
-Description = Mapping[str, Any]
 
 
 def live_groups(
@@ -58,6 +55,12 @@ def remains(group: Description) -> str | None:
         f"the group {group['group_id']!r} was deleted with {left} left: since Kafka 4.0 the coordinator knows neither "
         "until the next commit of the group; the older one (in Scala) has loaded them as an Empty group"
     )
+
+
+def generation(group: Description) -> int | None:
+    """The generation of a group; the group epoch of one of the newer types."""
+    of_group: int | None = group["group_epoch"] if group["generation"] is None else group["generation"]
+    return of_group
 
 
 def choose(

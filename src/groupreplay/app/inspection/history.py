@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.app.inspection.groups import existing
+from groupreplay.app.inspection.groups import existing, generation
 from groupreplay.app.text.event_text import event_name, text_of
 from groupreplay.app.text.tables import Cell, Moment, Table
 from groupreplay.state import phrases
@@ -143,7 +143,7 @@ class _GroupHistory:
         if self.rows:
             return
         self._learn_names(group)
-        self._generation = _generation(group)
+        self._generation = generation(group)
         self._add_gap(EVERYTHING_BEFORE, group["type"])
         seen = _OpenRow(
             FIRST_SEEN, group["type"], generation=self._generation, why=[f"it is {group['state']}"]
@@ -196,12 +196,6 @@ class _GroupHistory:
 
 def _ids(data: Data) -> list[str]:
     return [member["member_id"] for member in data.get("members") or ()]
-
-
-def _generation(group: Data) -> int | None:
-    generation: int | None = group["generation"]
-    epoch: int | None = group["group_epoch"]
-    return epoch if generation is None else generation
 
 
 def _why(event: Data) -> list[str]:

@@ -57,15 +57,11 @@ def state_rows(rows: Rows, groups: Container[str] | None, *, until_ms: int | Non
         records[record.key.group].append(record)
     return [
         row
-        for group_id in sorted(records)
-        for row in _rows_of(group_id, records[group_id], answers.get(group_id, ()))
+        for group_id, of_group in sorted(records.items())
+        for row in rows_of_states(
+            group_id, of_group[0].partition, state_spans(of_group, answers.get(group_id, ()))
+        )
     ]
-
-
-def _rows_of(
-    group_id: str, records: Sequence[GroupRecord], answers: Sequence[ProbedState]
-) -> Iterator[StateRow]:
-    return rows_of_states(group_id, records[0].partition, state_spans(records, answers))
 
 
 def rows_of_states(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from groupreplay.app.report.timelines import ReadGroups
 from groupreplay.app.text.tables import Cell, Table
+from groupreplay.app.text.terminal import named_lines
 from groupreplay.app.text.times import date_time
 from groupreplay.state.phrases import counted, safe_text
 from groupreplay.streaming.base.clock import TimeZone
@@ -26,8 +28,6 @@ from groupreplay.timeline.advice.words import (
 from groupreplay.timeline.findings import assumed_numbers
 from groupreplay.timeline.states import TimelineInput
 
-_INDENT: Final = 6
-_NAME_WIDTH: Final = 9
 #: Ids of events that a person reads; JSON has more.
 _SHOWN_EVENTS: Final = 3
 
@@ -36,15 +36,14 @@ _SHOWN_EVENTS: Final = 3
 class Advice:
     """The advice on each group, the largest effect first, and the sums of deployments.
 
-    ``trend_ms``: the begin of the time that the deployments are compared with, if ``is_compared``; None: the log does
-    not reach back so far. ``assumed``: type of group, and what its events assume.
+    ``is_compared``: these with as long a time before, if the log reaches back so far. ``assumed``: type of group, and
+    what its events assume.
     """
 
     groups: Sequence[GroupAdvice]
     sums: Sequence[DeploymentSum]
     since_ms: int
     until_ms: int
-    trend_ms: int | None
     is_compared: bool
     assumed: Sequence[tuple[str, Mapping[str, int]]]
 
@@ -101,7 +100,6 @@ def advice_of(parts: Sequence[AdvisedGroups], since_ms: int | None, label: str) 
         sums=deployment_sums([each for part in parts for each in part.deployed], label, since_ms, trend_ms),
         since_ms=since_ms,
         until_ms=end_ms,
-        trend_ms=trend_ms,
         is_compared=before_ms is not None,
         assumed=[each for part in parts for each in part.assumed],
     )
@@ -178,7 +176,7 @@ def advice_lines(advised: GroupAdvice, zone: TimeZone, *, verbose: bool, width: 
         yield from textwrap.wrap(
             f"{number:>3}. {found.kind.value}: {found.text}.",
             width,
-            subsequent_indent=" " * (_INDENT - 1),
+            subsequent_indent="     ",
             break_on_hyphens=False,
         )
         yield from _finding_lines(found, verbose, width)
@@ -208,12 +206,4 @@ def _finding_lines(found: Finding, verbose: bool, width: int) -> Iterator[str]:
     yield from _wrapped("Unless", found.unless, width)
 
 
-def _wrapped(name: str, text: str, width: int) -> Iterator[str]:
-    yield from textwrap.wrap(
-        text,
-        width,
-        initial_indent=" " * _INDENT + f"{name:<{_NAME_WIDTH}}",
-        subsequent_indent=" " * (_INDENT + _NAME_WIDTH),
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+_wrapped: Final = partial(named_lines, 9)

@@ -44,9 +44,9 @@ _PARTS: Final = {
 }
 
 
-def asset(name: str) -> str:
-    """The text of a file of the report."""
-    return resources.files("groupreplay.app.report").joinpath(FOLDER).joinpath(name).read_text("utf-8")
+def asset(name: str, package: str = "groupreplay.app.report") -> str:
+    """The text of a file of the report, or of the pages of another package."""
+    return resources.files(package).joinpath(FOLDER).joinpath(name).read_text("utf-8")
 
 
 def source_hash(text: str) -> str:

@@ -169,11 +169,7 @@ def read_groups(rows: Rows, context: Context, query: TimelineQuery) -> ReadGroup
 
 
 def group_timelines(
-    rows: Rows,
-    context: Context,
-    query: TimelineQuery,
-    limits: TimelineLimits | None = None,
-    most_bytes: int | None = None,
+    rows: Rows, context: Context, query: TimelineQuery, most_bytes: int | None = None
 ) -> tuple[list[TimelineDocument], Replay]:
     """The documents of the chosen groups that the rows contain, by name, with advice; and the replay for its counts.
 
@@ -181,7 +177,7 @@ def group_timelines(
     """
     read = read_groups(rows, context, query)
     advised = [group_advice(read.history(given)) for given in read.inputs]
-    return read.documents(advised, limits, most_bytes), read.replay
+    return read.documents(advised, most_bytes=most_bytes), read.replay
 
 
 def timeline_inputs(rows: Rows, context: Context, query: TimelineQuery) -> tuple[list[TimelineInput], Replay]:

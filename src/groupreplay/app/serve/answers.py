@@ -130,8 +130,7 @@ class GroupWithDocument(msgspec.Struct):
 
     group: Group
     lag: Annotated[
-        GroupLag | None,
-        about("null: not measured lately: no ends of partitions are recorded, or --no-lag."),
+        GroupLag | None, about("null: not measured lately: no ends of partitions are recorded, or --no-lag.")
     ]
     document: Annotated[JsonObject, about("As the job wrote it (docs/states.md).")]
 

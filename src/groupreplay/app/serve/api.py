@@ -6,22 +6,18 @@ The first line of a method that answers is published in the OpenAPI document.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import msgspec
 
+from groupreplay.app.exporter.collector import bad_records
 from groupreplay.app.exporter.feed import Limits, is_fresh, is_up, silence_seconds
 from groupreplay.app.serve import answers
 from groupreplay.app.serve.history import episode_queries, event_queries, group_queries
 from groupreplay.app.serve.history.deployment_queries import Deployments, WeekOfDeployments
-from groupreplay.app.serve.history.rebalance_queries import (
-    RebalancesByTime,
-    RebalancesQuery,
-    rebalances,
-)
+from groupreplay.app.serve.history.rebalance_queries import RebalancesByTime, RebalancesQuery, rebalances
 from groupreplay.app.serve.offsets_log.commit_sample import CommitSample
 from groupreplay.app.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.app.serve.requests import Parameters, RequestError
@@ -307,7 +303,7 @@ def _job(
         restarts=job.restarts,
         rules_error=job.rules.error,
         prober=_prober(job),
-        bad_records=_bad_records(snapshot),
+        bad_records=bad_records(snapshot),
     )
 
 
@@ -327,14 +323,6 @@ def _prober(job: JobDocument) -> answers.Prober | None:
     errors = job.prober.brokers
     silent = sorted(name for name, error in errors.items() if error is not None)
     return answers.Prober(job.prober.round_ms, job.prober.groups, len(errors), silent)
-
-
-def _bad_records(snapshot: TopicsSnapshot) -> dict[str, int]:
-    counts = Counter[str]()
-    for kinds in snapshot.bad_records.values():
-        for kind in kinds:
-            counts[kind.kind] += kind.records
-    return dict(counts)
 
 
 def _cluster_id(cluster: WatchedCluster) -> str | None:

@@ -18,14 +18,14 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from groupreplay.app.exporter.http_server import client_network
+from groupreplay.app.exporter.http_server import client_of
 from groupreplay.app.exporter.server import exporter_of, exporter_routes
 from groupreplay.app.serve.answers import Error
 from groupreplay.app.serve.api import Api
 from groupreplay.app.serve.event_streams import EventFilter, event_feed, read_place
-from groupreplay.app.serve.guard import Application, Guard
+from groupreplay.app.serve.guard import Guard
 from groupreplay.app.serve.mcp_endpoint import MCP_PATH, McpEndpoint
 from groupreplay.app.serve.openapi import ENDPOINTS, ONE_GROUP, STREAM, TIMELINE, ApiPath, openapi_document
 from groupreplay.app.serve.pages import (
@@ -57,7 +57,7 @@ def serve_application(
     token: str | None = None,
     hosts: Collection[str] = (),
     seconds: Callable[[], float] = time.monotonic,
-    assistants: Mapping[str, Application] | None = None,
+    assistants: Mapping[str, ASGIApp] | None = None,
 ) -> Guard:
     """The application for some clusters; ``token`` None: whoever can connect may read.
 
@@ -109,7 +109,7 @@ class _Site:
             parameters = Parameters(request.query_params.multi_items(), endpoint.parameters)
             ask = partial(endpoint.answer, self._api, parameters)
             if endpoint.from_log:
-                return await self._read_log(_client(request), parameters, ask)
+                return await self._read_log(request, parameters, ask)
             return await self._answer(ask)
 
         return answer
@@ -122,12 +122,12 @@ class _Site:
             case [group_id, "timeline"]:
                 parameters = Parameters(request.query_params.multi_items(), TIMELINE.parameters)
                 ask = partial(self._api.timeline, parameters, group_id)
-                return await self._read_log(_client(request), parameters, ask)
+                return await self._read_log(request, parameters, ask)
         raise RequestError(404, "there is nothing at this path")
 
-    async def _read_log(self, client: str, parameters: Parameters, ask: Callable[[], Any]) -> Response:
+    async def _read_log(self, request: Request, parameters: Parameters, ask: Callable[[], Any]) -> Response:
         cluster = self._api.cluster(parameters).name
-        with self._readings[cluster].place(client):
+        with self._readings[cluster].place(client_of(request.scope)):
             return await self._answer(ask, self._readers[cluster])
 
     async def _answer(self, ask: Callable[[], Any], limiter: CapacityLimiter | None = None) -> Response:
@@ -149,7 +149,7 @@ class _Site:
         lines = event_feed(
             cluster, event_filter, read_place(request.headers.get("last-event-id")), self._questions
         )
-        return _CountedStream(self._streams, _client(request), lines)
+        return _CountedStream(self._streams, lines)
 
 
 class _CountedStream(StreamingResponse):
@@ -158,15 +158,15 @@ class _CountedStream(StreamingResponse):
     Asked when it begins, not before: many clients may connect before the first of them has got anything.
     """
 
-    def __init__(self, shares: Shares, client: str, lines: AsyncIterator[bytes]) -> None:
+    def __init__(self, shares: Shares, lines: AsyncIterator[bytes]) -> None:
         super().__init__(lines, headers=_STREAM_HEADERS)
-        self._shares, self._client = shares, client
+        self._shares = shares
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends the events until the client or the server ends."""
         with ExitStack() as place:
             try:
-                place.enter_context(self._shares.place(self._client))
+                place.enter_context(self._shares.place(client_of(scope)))
             except RequestError as error:
                 refused = _json(error.status, _error(error.why), {"Retry-After": "5"})
                 await refused(scope, receive, send)
@@ -180,10 +180,6 @@ _STREAM_HEADERS: Final = {
     # nginx would collect the events before it sends them on.
     "X-Accel-Buffering": "no",
 }
-
-
-def _client(request: Request) -> str:
-    return client_network("" if request.client is None else request.client.host)
 
 
 async def _openapi(request: Request) -> Response:

@@ -187,10 +187,10 @@ async def event_feed(
 
 
 async def _now(cluster: StreamedCluster, limiter: CapacityLimiter) -> StreamPlace:
-    def ask() -> StreamPlace:
-        return cluster.ask(lambda db: (event_queries.incarnation(db), event_queries.last_position(db)))
+    def now(db: sqlite3.Connection) -> StreamPlace:
+        return event_queries.incarnation(db), event_queries.last_position(db)
 
-    return await to_thread.run_sync(ask, limiter=limiter)
+    return await to_thread.run_sync(partial(cluster.ask, now), limiter=limiter)
 
 
 async def _since(

@@ -6,24 +6,21 @@ import hashlib
 import hmac
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from groupreplay.app.exporter.http_server import Rates, client_network
+from groupreplay.app.exporter.http_server import Rates, client_of
 from groupreplay.app.serve.answers import Error
 from groupreplay.app.serve.pages import POLICY
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.base.files import warn_readable
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 #: Open to everybody who can connect, as with ``--metrics-only``: Prometheus and orchestrators have no token.
 OPEN_PATHS: Final = frozenset({"/metrics", "/healthz", "/readyz"})
@@ -72,11 +69,8 @@ def need_token(host: str, path: Path | None) -> str | None:
     if path is not None:
         return read_token(path)
     if not is_loopback(host):
-        raise unusable(
-            "other machines would read everything without a token",
-            host,
-            "give --auth-token-file FILE, or listen on 127.0.0.1",
-        )
+        fix = "give --auth-token-file FILE, or listen on 127.0.0.1"
+        raise unusable("other machines would read everything without a token", host, fix)
     return None
 
 
@@ -98,7 +92,7 @@ class Guard:
 
     def __init__(
         self,
-        application: Application,
+        application: ASGIApp,
         *,
         token: str | None,
         hosts: Collection[str],
@@ -135,7 +129,7 @@ class Guard:
             return None
         if not self._knows(headers.get("host", "")):
             return 400, "the Host header names another server; --allowed-host NAME allows a name", {}
-        if not self._rates.allow(client_network(str((scope.get("client") or ("",))[0]))):
+        if not self._rates.allow(client_of(scope)):
             return 429, "too many requests from this address", {"retry-after": "1"}
         if scope["path"].startswith("/api/") and not self._is_authorised(headers.get("authorization", "")):
             return 401, "a token is needed: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"}
@@ -195,17 +189,11 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 def _with_headers(send: Send) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
+    async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            names = {name.lower() for name, _ in message["headers"]}
-            message["headers"] = [
-                *message["headers"],
-                *(
-                    (name.encode(), text.encode())
-                    for name, text in _HEADERS.items()
-                    if name.encode() not in names
-                ),
-            ]
+            headers = MutableHeaders(scope=message)
+            for name, text in _HEADERS.items():
+                headers.setdefault(name, text)
         await send(message)
 
     return sending

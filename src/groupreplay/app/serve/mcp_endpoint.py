@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import anyio
 from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from groupreplay.app.exporter.http_server import CLIENT_SECONDS, client_network
+from groupreplay.app.exporter.http_server import CLIENT_SECONDS, client_of
 from groupreplay.app.serve.api import Api
-from groupreplay.app.serve.guard import Application, Receive, Scope, Send
 from groupreplay.app.serve.requests import Parameters, RequestError, Shares
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 
@@ -25,7 +25,7 @@ MOST_SECONDS: Final = 330.0
 class McpEndpoint:
     """An ASGI application before those of the clusters, by their names."""
 
-    def __init__(self, api: Api, applications: Mapping[str, Application]) -> None:
+    def __init__(self, api: Api, applications: Mapping[str, ASGIApp]) -> None:
         self._api = api
         self._applications = applications
         self._shares = Shares(MOST_QUESTIONS, "questions of assistants")
@@ -39,8 +39,7 @@ class McpEndpoint:
         request = Request(scope)
         cluster = self._api.cluster(Parameters(request.query_params.multi_items(), ("cluster",)))
         refuse_hidden(cluster)
-        host = "" if request.client is None else request.client.host
-        with self._shares.place(client_network(host)):
+        with self._shares.place(client_of(scope)):
             body = await _body(receive)
             # An answer has a time limit of its own; a client that subscribes to changes, of which there are none, not.
             with anyio.move_on_after(MOST_SECONDS):

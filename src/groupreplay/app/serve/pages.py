@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import resources
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_web: Final = partial(asset, package="groupreplay.app.serve")
 #: Scripts in the order in which they are loaded.
 _BOARD: Final = (
     PICTURE_SCRIPTS[0],
@@ -84,11 +85,6 @@ def _page(head: str, body: str, scripts: tuple[str, ...]) -> str:
     page = filled(_web("frame.html"), {"HEAD": head, "BODY": body, "SCRIPTS": loaded})
     # Another release has other addresses, so that a browser never asks for a file that it has.
     return _NAMED.sub(lambda name: f"{name[0]}?v={_files()[name[1]].version}", page)
-
-
-def _web(name: str) -> str:
-    file = resources.files("groupreplay.app.serve").joinpath("web").joinpath(name)
-    return file.read_text("utf-8")
 
 
 def shell_endpoint(page: Callable[[], str]) -> Callable[[Request], Any]:

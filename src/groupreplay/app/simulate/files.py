@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, TextIO, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -53,9 +53,7 @@ from groupreplay.coordinator.trace_entries import TraceEntry
 from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
 from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
 from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, no_progress
-from groupreplay.streaming.contract.probe_messages import (
-    encode_message,
-)
+from groupreplay.streaming.contract.probe_messages import encode_message
 from groupreplay.streaming.sources.capture import CaptureWriter
 from groupreplay.streaming.sources.capture_context import CaptureContext
 from groupreplay.version import __version__
@@ -113,6 +111,29 @@ def check_clients(scenario: Scenario, where: str) -> None:
         GroupReplayError: two settings contradict each other.
     """
     _need_none(scenario.contradiction(), "client", where)
+
+
+def simulation_plan(
+    name: str,
+    broker: Mapping[str, str],
+    client: Mapping[str, str],
+    more_of_broker: Mapping[str, SettingValue] | None = None,
+    *,
+    scala: bool = False,
+    **fields: Any,
+) -> SimulationPlan:
+    """The plan of a built-in scenario with these settings, by Kafka's names; ``fields`` are others of the plan.
+
+    Raises:
+        GroupReplayError: the scenario or a setting is unknown or wrong.
+    """
+    clients = checked_properties(CLIENT_SETTINGS, client, "--client-property")
+    scenario = scenario_named(name).with_client(clients)
+    check_clients(scenario, "--client-property")
+    brokers = {**scenario.broker, **checked_properties(BROKER_SETTINGS, broker, "--broker-property")}
+    brokers |= more_of_broker or {}
+    check_broker(brokers, "--broker-property", scala=scala)
+    return SimulationPlan.of(scenario, brokers, scala=scala, **fields)
 
 
 def _need_none(contradiction: str | None, who: str, where: str) -> None:

@@ -34,10 +34,7 @@ from groupreplay.streaming.base.clock import TimeZone
 #: Characters of a text: more than any event of the job needs.
 _LIMIT: Final = 4_000
 #: The fields of a partition with its offsets, in the order of the text.
-_OFFSETS: Final = (
-    *("offset", "lost_offset", "old_offset", "new_offset"),
-    *("from_offset", "to_offset"),
-)
+_OFFSETS: Final = ("offset", "lost_offset", "old_offset", "new_offset", "from_offset", "to_offset")
 #: Causes that are not known, in words.
 _UNKNOWN_CAUSES: Final = {
     ("reason", "unknown"): "by a request or with their topic (the log does not show which)",
@@ -87,7 +84,7 @@ def line_of(event: Mapping[str, Any], zone: TimeZone | None = None) -> Line:
     The time is hh:mm:ss.mmm in UTC, or with a zone yyyy-mm-dd hh:mm:ss.mmm.
     """
     time = str(event.get("time", ""))
-    data = _data(event)
+    data = event_data(event)
     late = " (caught up late)" if data.get("catch_up") else ""
     return Line(
         time=clock_time(time) if zone is None else event_time(time, zone),
@@ -101,7 +98,7 @@ def line_of(event: Mapping[str, Any], zone: TimeZone | None = None) -> Line:
 def page_of(event: Mapping[str, Any], public_url: str) -> str:
     """The page of an event's group at its moment, on the live pages at this address; empty for other events."""
     label, source, at_ms = event.get("subject"), str(event.get("source", "")), timestamp_ms(event.get("time"))
-    if not isinstance(label, str) or _data(event).get("group_id") is None or at_ms is None:
+    if not isinstance(label, str) or event_data(event).get("group_id") is None or at_ms is None:
         return ""
     # kafka://CLUSTER/TOPIC
     query = urlencode(
@@ -115,7 +112,7 @@ def text_of(event: Mapping[str, Any]) -> str:
 
     Others may write to the topic, too: values of other types than the event has are shown as those of an unknown event.
     """
-    data = _data(event)
+    data = event_data(event)
     try:
         text = TEXTS.get(event_name(event), _unknown_event)(data)
     except Exception:  # which one depends on the value
@@ -129,7 +126,8 @@ def text_of(event: Mapping[str, Any]) -> str:
     return text if is_safe(text) and len(text) <= _LIMIT else safe_text(text, _LIMIT)
 
 
-def _data(event: Mapping[str, Any]) -> Data:
+def event_data(event: Mapping[str, Any]) -> Data:
+    """The fields of an event, none of a message that is no event."""
     data = event.get("data")
     return data if isinstance(data, Mapping) else {}
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-from groupreplay.app.text.event_text import FIRING, RESOLVED, Line, event_name
+from groupreplay.app.text.event_text import FIRING, RESOLVED, Line, event_data, event_name
 from groupreplay.state.phrases import counted, safe_text
 from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 
@@ -37,8 +37,7 @@ class ConditionLines:
         The end of a condition names its begin. If lines of other events stand between both, the line of the begin is
         printed once more, as an ``echo``.
         """
-        data = event.get("data")
-        condition_id = str(data.get("condition_id") or "") if isinstance(data, Mapping) else ""
+        condition_id = str(event_data(event).get("condition_id") or "")
         before, self._last = self._last, condition_id
         if not condition_id or line.status not in (FIRING, RESOLVED):
             return [line]

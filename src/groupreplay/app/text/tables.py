@@ -7,7 +7,6 @@ terminal, otherwise as RFC 3339. Text from records is made harmless here: every 
 from __future__ import annotations
 
 import csv
-import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ import click
 import msgspec
 
 from groupreplay.app.text.table_layout import MISSING, Cut, TextColumn, fitted, shortened, stacked, whole
-from groupreplay.app.text.terminal import escape_json, json_line
+from groupreplay.app.text.terminal import json_document, json_line
 from groupreplay.app.text.times import in_zone, offset_if_twice, rfc3339
 from groupreplay.state.phrases import LONGEST_TEXT, safe_text
 from groupreplay.streaming.base.clock import UTC, TimeZone
@@ -116,10 +115,7 @@ class TableStyle:
 
 
 def show(
-    table: Table,
-    documents: Iterable[object],
-    output: OutputFormat,
-    style: TableStyle | None = None,
+    table: Table, documents: Iterable[object], output: OutputFormat, style: TableStyle | None = None
 ) -> None:
     """Print a result: as a table, as CSV, or its documents (structs or dicts) as JSON."""
     style = style or TableStyle()
@@ -128,9 +124,7 @@ def show(
     elif output == "csv":
         print_csv(chosen_columns(table, style.columns), style.zone)
     elif output == "json":
-        click.echo(
-            escape_json(json.dumps(msgspec.to_builtins(list(documents)), ensure_ascii=False, indent=2))
-        )
+        click.echo(json_document(list(documents)))
     else:
         for document in documents:
             click.echo(json_line(msgspec.to_builtins(document)))

@@ -9,12 +9,14 @@ import json
 import os
 import re
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final, TextIO
 
 import click
+import msgspec
 
 from groupreplay.state.phrases import safe_text
 from groupreplay.streaming.base.errors import GroupReplayError
@@ -54,6 +56,23 @@ def print_json_array(values: Iterable[object], before: Callable[[], None]) -> No
 def safe_line(text: str) -> str:
     """A message with text from records, without secrets and control characters."""
     return safe_text(without_secrets(text), 2000)
+
+
+def named_lines(name_width: int, name: str, text: str, width: int) -> list[str]:
+    """A text in lines of a width, indented, with its name in front of the first one."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=f"      {name:<{name_width}}",
+        subsequent_indent=" " * (name_width + 6),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def json_document(value: object) -> str:
+    """The JSON text of a document, struct or dict, for people: indented, harmless to a terminal."""
+    return escape_json(json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2))
 
 
 def json_line(value: object) -> str:

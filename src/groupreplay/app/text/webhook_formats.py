@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.app.text.event_text import RESOLVED, event_name, line_of, page_of
+from groupreplay.app.text.event_text import RESOLVED, event_data, event_name, line_of, page_of
 from groupreplay.state.events.incident_events import IncidentResolved
 from groupreplay.state.phrases import Data, safe_text
 from groupreplay.streaming.base.clock import UTC
@@ -87,8 +87,7 @@ def _slack(public_url: str | None) -> Format:
 
 def _fields(event: bytes) -> tuple[Mapping[str, Any], Data]:
     fields = OBJECTS.decode(event) or {}
-    data = fields.get("data")
-    return fields, data if isinstance(data, Mapping) else {}
+    return fields, event_data(fields)
 
 
 def _pages(fields: Mapping[str, Any], data: Data, public_url: str | None) -> dict[str, str]:

@@ -7,13 +7,15 @@ the one way in which recorded ones are.
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
 
-from groupreplay.codecs import Key, encode_key, encode_value, uuid_text
+from groupreplay.codecs import encode_key, encode_value, uuid_text
 from groupreplay.coordinator.requests import Outcome
 from groupreplay.coordinator.simulation.consumer import topic_id
 from groupreplay.coordinator.simulation.script import Script
@@ -100,10 +102,7 @@ class Plays:
 
     def _batch(self, name: str, number: int, settings: PlaySettings) -> pa.RecordBatch:
         """The records of one play."""
-        log = _PlayedLog(number)
-        for outcome in self._play(name, number, settings):
-            log.add(outcome)
-        return log.batch()
+        return _played(number, self._play(name, number, settings))
 
     def _play(self, name: str, number: int, settings: PlaySettings) -> Iterator[Outcome]:
         inputs = self.inputs
@@ -152,42 +151,18 @@ def _context(names: Sequence[str], settings: PlaySettings) -> Context:
     )
 
 
-@dataclass(slots=True)
-class _PlayedLog:
+def _played(partition: int, outcomes: Iterable[Outcome]) -> pa.RecordBatch:
     """The records of one draw as rows."""
-
-    partition: int
-    _keys: list[bytes] = field(default_factory=list)
-    _values: list[bytes | None] = field(default_factory=list)
-    _times_ms: list[int] = field(default_factory=list)
-    _offsets: list[int] = field(default_factory=list)
-    _end: int = 0
-    _encoded: dict[Key, bytes] = field(default_factory=dict)
-
-    def add(self, outcome: Outcome) -> None:
-        for operation in outcome.operations:
-            for key, value in operation.records:
-                encoded = self._encoded.get(key)
-                if encoded is None:
-                    encoded = self._encoded[key] = encode_key(key)
-                self._keys.append(encoded)
-                self._values.append(None if value is None else encode_value(value))
-                self._times_ms.append(operation.timestamp_ms)
-                self._offsets.append(self._end)
-                self._end += 1
-            # Another group writes between two operations: adjacent records of one time are one operation.
-            self._end += 1
-
-    def batch(self) -> pa.RecordBatch:
-        count = len(self._keys)
-        columns = [
-            [OFFSETS_TOPIC] * count,
-            [self.partition] * count,
-            self._offsets,
-            self._times_ms,
-            [0] * count,
-            self._keys,
-            self._values,
-        ]
-        arrays = [pa.array(column, each.type) for column, each in zip(columns, ROW_SCHEMA, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)
+    encoded = cache(encode_key)
+    rows, offset = list[tuple[object, ...]](), 0
+    for operation in chain.from_iterable(outcome.operations for outcome in outcomes):
+        for key, value in operation.records:
+            encoded_value = None if value is None else encode_value(value)
+            at_ms = operation.timestamp_ms
+            rows.append((OFFSETS_TOPIC, partition, offset, at_ms, 0, encoded(key), encoded_value))
+            offset += 1
+        # Another group writes between two operations: adjacent records of one time are one operation.
+        offset += 1
+    columns = list(zip(*rows, strict=True)) or [()] * len(ROW_SCHEMA)
+    arrays = [pa.array(column, each.type) for column, each in zip(columns, ROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)

@@ -46,11 +46,8 @@ def asked_settings(properties: Mapping[str, str], flag: str) -> dict[str, Settin
     values = {}
     for name, text in properties.items():
         if name not in ASKED:
-            raise unusable(
-                f"unknown setting {name!r}",
-                flag,
-                f"{did_you_mean(name, ASKED)}known here: {', '.join(ASKED)}",
-            )
+            fix = f"{did_you_mean(name, ASKED)}known here: {', '.join(ASKED)}"
+            raise unusable(f"unknown setting {name!r}", flag, fix)
         try:
             values[name] = ASKED[name].parsed(text)
         except ValueError as error:
@@ -78,10 +75,7 @@ class Question:
         Raises:
             GroupReplayError: its history cannot be played, or a setting has no effect on it.
         """
-        played = self._played(history, context, progress)
-        inputs = played.plays.inputs
-        recorded = costs(history, inputs.begin_ms, inputs.interval_ms)
-        return self._answered(inputs, recorded, played.recorded, played.other)
+        return self._answered(history, self._played(history, context, progress))
 
     def comparison(
         self, history: GroupHistory, context: Context, progress: ProgressCallback = no_progress
@@ -92,10 +86,8 @@ class Question:
             GroupReplayError: its history cannot be played, or a setting has no effect on it.
         """
         played = self._played(history, context, progress)
-        plays, inputs = played.plays, played.plays.inputs
-        begin_ms, interval_ms = inputs.begin_ms, inputs.interval_ms
-        recorded = costs(history, begin_ms, interval_ms)
-        answer = self._answered(inputs, recorded, played.recorded, played.other)
+        plays, answer = played.plays, self._answered(history, played)
+        begin_ms, interval_ms = plays.inputs.begin_ms, plays.inputs.interval_ms
         lanes = [lane("recorded", history, begin_ms, interval_ms)]
         if answer.answered:
             number = middle_play(played.other)
@@ -122,12 +114,9 @@ class Question:
         span = inputs.begin_ms, inputs.end_ms
         quiet = quiet_times(inputs.moments, span, inputs.interval_ms, [inputs.settings, settings])
         plays = Plays(inputs=inputs, quiet=quiet, draws=self.draws, seed=self.seed)
-
-        def second(done: int, total: int | None) -> None:
-            progress(self.draws + done, 2 * self.draws)
-
-        recorded = plays.costs(inputs.settings, lambda done, total: progress(done, 2 * self.draws))
-        return _Played(plays, settings, recorded, plays.costs(settings, second))
+        recorded = plays.costs(inputs.settings, lambda done, _: progress(done, 2 * self.draws))
+        other = plays.costs(settings, lambda done, _: progress(self.draws + done, 2 * self.draws))
+        return _Played(plays, settings, recorded, other)
 
     def _inputs(self, history: GroupHistory, context: Context) -> PlayInputs:
         broker = RecordedBroker(
@@ -144,10 +133,10 @@ class Question:
                 exit_code=ExitCode.DATA,
             ) from None
 
-    def _answered(
-        self, inputs: PlayInputs, recorded: Costs, played: list[Costs], other: list[Costs]
-    ) -> Answer:
-        answers = cost_answers(recorded, played, other)
+    def _answered(self, history: GroupHistory, played: _Played) -> Answer:
+        inputs = played.plays.inputs
+        recorded = costs(history, inputs.begin_ms, inputs.interval_ms)
+        answers = cost_answers(recorded, played.recorded, played.other)
         return Answer(
             group_id=inputs.group_id,
             since_ms=inputs.begin_ms,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +16,7 @@ from groupreplay.app.cli.flags import retention_flags, rules_file_flag
 from groupreplay.app.cli.histories import opened_history, warn_of_history
 from groupreplay.app.cli.inputs import LogInput, exit_code, history_flags, log_read
 from groupreplay.app.cli.options import (
+    complete_since_flag,
     flag,
     group_names,
     groups_flag,
@@ -31,24 +32,22 @@ from groupreplay.app.cli.printing_flags import (
     given_flags,
     print_heading,
     table_flags,
+    text_width,
     time_range,
 )
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 
 if TYPE_CHECKING:
-    from groupreplay.app.cli.histories import OpenedHistory
     from groupreplay.app.report.advice import Advice, AdvisedGroups
     from groupreplay.app.report.timelines import TimelineQuery
     from groupreplay.app.text.tables import OutputFormat
+    from groupreplay.state import Context
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.sources.source import Rows
-
-#: Columns of text where stdout is no terminal.
-_WIDTH: Final = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +66,7 @@ class AdviseSettings:
     )
     until: GivenTime | None = time_flag("Later records are ignored.")
     zone: TimeZone = time_zone_flag()
-    complete_since: GivenTime | None = time_flag(
-        "No record since this time is missing: a first commit after it proves that the group is new."
-    )
+    complete_since: GivenTime | None = complete_since_flag()
     rules: RulesSource = rules_file_flag()
     by: str = flag(
         "Deployments are added up by this label, which the rules give to groups.",
@@ -96,17 +93,11 @@ def command(settings: AdviseSettings) -> int:
     least and at most, and the section of docs/advice.md that says when not to follow it. At most five a group, those of
     the largest effect first. A kind of advice that the history is too short for is named.
     """
-    from groupreplay.app.cli.nothing_found import no_group, no_such
-
     choice = named_or_all(settings.names, settings.groups, settings.all_groups)
     times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
     advice, rows = _read(settings, times, choice)
-    log, nothing = log_read(rows, settings.zone), None
-    if choice.unmatched:
-        nothing = no_group(choice.unmatched, choice, log.where, log.text())
-    elif not advice.groups:
-        asked = given_flags({"GROUP": choice.patterns}, times)
-        nothing = no_such("group", asked, log.where, log.text())
+    asked, log = given_flags({"GROUP": choice.patterns}, times), log_read(rows, settings.zone)
+    nothing = log.nothing("group", asked, choice, shown=advice.groups)
     if advice.groups or settings.output != "table":
         _print(settings, times, advice)
     return exit_code({}, nothing)
@@ -122,22 +113,22 @@ def _read(settings: AdviseSettings, times: TimeRange, choice: GroupChoice) -> tu
     from groupreplay.app.report.timelines import TimelineQuery, timeline_source
 
     source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=times.until_ms)
-    with opened_history(settings, complete_since=settings.complete_since) as history:
+    with opened_history(settings, complete_since=settings.complete_since) as (rows, context):
         query = TimelineQuery(
             groups=choice,
             source=source,
             since_ms=times.since_ms,
             until_ms=times.until_ms,
-            end_ms=history.rows.complete_until(times.until_ms),
+            end_ms=rows.complete_until(times.until_ms),
         )
-        parts, replay = _parts(settings, history, query)
+        parts, replay = _parts(settings, rows, context, query)
     advice = advice_of(parts, times.since_ms, settings.by)
-    warn_of_history(replay, history.rows, advice.assumed)
-    return advice, history.rows
+    warn_of_history(replay, rows, advice.assumed)
+    return advice, rows
 
 
 def _parts(
-    settings: AdviseSettings, history: OpenedHistory, query: TimelineQuery
+    settings: AdviseSettings, rows: Rows, context: Context, query: TimelineQuery
 ) -> tuple[Sequence[AdvisedGroups], Replay]:
     """What was found of the groups, in one part or, of all groups of a capture, by each process."""
     from groupreplay.app.report.advice import advised_groups
@@ -151,24 +142,22 @@ def _parts(
         processes = settings.processes or usual_processes(source)
     with Progress("groups advised") as progress:
         if processes > 1 and isinstance(source, CaptureSource):
-            reading = SharedReading(source=source, rows=history.rows, context=history.context, query=query)
+            reading = SharedReading(source=source, rows=rows, context=context, query=query)
             return shared_advice(reading, processes, progress)
-        read = read_groups(history.rows, history.context, query)
+        read = read_groups(rows, context, query)
         return [advised_groups(read, progress)], read.replay
 
 
 def _print(settings: AdviseSettings, times: TimeRange, advice: Advice) -> None:
-    import sys
     import textwrap
 
     from groupreplay.app.report.advice import advice_lines, deployment_lines, deployment_table, quiet_line
-    from groupreplay.app.text.terminal import terminal_width
 
     if settings.output != "table":
         settings.table.print([], [*advice.sums, *advice.groups], settings.output, zone=settings.zone)
         return
     print_heading(times, settings.output)
-    width = terminal_width(sys.stdout) or _WIDTH
+    width = text_width()
     for line in deployment_lines(advice, settings.zone, width):
         click.echo(line)
     table = deployment_table(advice)

@@ -36,8 +36,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
-    from groupreplay.app.inspection.group_lag import GroupLags
-    from groupreplay.app.inspection.groups import Description
+    from groupreplay.app.inspection.group_lag import Description, GroupLags
     from groupreplay.app.inspection.history import HistoryRow
     from groupreplay.app.inspection.state_history import StateRow
     from groupreplay.app.text.tables import Table
@@ -207,16 +206,12 @@ def _nothing(
     shown: Sequence[object],
 ) -> Nothing | None:
     """The line about what was not found; None if everything was."""
-    from groupreplay.app.cli.nothing_found import groups_read, no_group, no_such
+    from groupreplay.app.cli.nothing_found import groups_read
 
-    log = log_read(rows, settings.zone)
-    if missing:
-        return no_group(missing, choice, log.where, log.text())
-    if shown:
-        return None
     asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
     what = {"history": "event", "states": "state"}.get(settings.view, "group")
-    return no_such(what, asked, log.where, groups_read(kinds, log))
+    log = log_read(rows, settings.zone)
+    return log.nothing(what, asked, choice, shown=shown, missing=missing, contents=groups_read(kinds, log))
 
 
 def _history(settings: DescribeSettings) -> _Shown:

@@ -22,7 +22,6 @@ from groupreplay.app.cli.flags import (
     cluster_flags,
     labels_flag,
     member_events_flag,
-    need_event_types,
     public_url_flag,
     redaction_flags,
     retention_flags,
@@ -39,6 +38,7 @@ from groupreplay.app.cli.inputs import (
     warn_of_losses,
 )
 from groupreplay.app.cli.options import (
+    complete_since_flag,
     declared_as,
     file_flag,
     groups_flag,
@@ -53,6 +53,7 @@ from groupreplay.app.cli.outlets import WebhookFlags, webhook_flags
 from groupreplay.app.cli.printing_flags import (
     EventLines,
     TimeRange,
+    event_filter,
     event_headings,
     given_flags,
     live_end,
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import RetentionFlags, TopicNames
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import EventTally
-    from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
+    from groupreplay.streaming.sinks.event_topic import EventTopic
     from groupreplay.streaming.sources.source import RecordSource
 
 
@@ -108,13 +109,14 @@ def events_command(settings: EventsSettings) -> int:
     The line of a condition's end has the time of its begin. jsonl prints one unchanged CloudEvent per line. With
     --webhook each event also goes to a receiver.
     """
-    from groupreplay.streaming.sinks.event_topic import EventTopic
+    from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
 
     settings = replace(settings, **giving_way({"follow": False, "until": None}))
     if settings.follow and settings.until is not None:
         raise click.UsageError("--follow never ends: leave out either --follow or --until.")
     times = time_range(settings.since, settings.until, settings.zone, live_end)
-    topic = EventTopic(settings.source.need(), settings.topics.events, _wanted(settings, times))
+    source, chosen = settings.source.need(), event_filter(settings.types, settings.min_severity, times)
+    topic = EventTopic(source, settings.topics.events, Wanted(groups=settings.groups, filter=chosen))
     lines = EventLines(times, settings.output, follows=settings.follow, public_url=settings.public_url)
     parts = ExitStack()
     try:
@@ -142,20 +144,6 @@ def _events(settings: EventsSettings, topic: EventTopic, parts: ExitStack) -> It
     from groupreplay.app.cli.forwarding import forwarded
 
     return forwarded(topic, outlet, settings.webhook_state, parts)
-
-
-def _wanted(settings: EventsSettings, times: TimeRange) -> Wanted:
-    from groupreplay.state import Severity
-    from groupreplay.streaming.engine.replay import Filter
-    from groupreplay.streaming.sinks.event_topic import Wanted
-
-    chosen = Filter(
-        types=need_event_types(settings.types),
-        since_ms=times.since_ms,
-        until_ms=times.until_ms,
-        least_severity=Severity[settings.min_severity.upper()],
-    )
-    return Wanted(groups=settings.groups, filter=chosen)
 
 
 def _topic_exit_code(settings: EventsSettings, times: TimeRange, topic: EventTopic) -> int:
@@ -194,9 +182,7 @@ class ReplaySettings:
     until: GivenTime | None = time_flag("Only events before this time.")
     zone: TimeZone = time_zone_flag()
     member_events: bool = member_events_flag()
-    complete_since: GivenTime | None = time_flag(
-        "No record since this time is missing: a first commit after it proves that the group is new."
-    )
+    complete_since: GivenTime | None = complete_since_flag()
     labels: Mapping[str, str] = labels_flag()
     redaction: Redaction | None = redaction_flags()
     rules: RulesSource = rules_flags()
@@ -211,18 +197,13 @@ def replay_command(settings: ReplaySettings) -> int:
     --complete-since states since when none is missing.
     """
     from groupreplay.app.text.terminal import Progress
-    from groupreplay.state import Severity
     from groupreplay.streaming.engine.group_choice import GroupChoice
-    from groupreplay.streaming.engine.replay import EventTally, Filter, Replay, events_in_order
+    from groupreplay.streaming.engine.replay import EventTally, Replay, events_in_order
     from groupreplay.streaming.sources.source import context_of
 
     policy = settings.rules.load()
-    types = need_event_types(settings.types)
     times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
-    least_severity = Severity[settings.min_severity.upper()]
-    tally = EventTally(
-        Filter(types=types, since_ms=times.since_ms, until_ms=times.until_ms, least_severity=least_severity)
-    )
+    tally = EventTally(event_filter(settings.types, settings.min_severity, times))
     choice = GroupChoice(settings.groups)
     with Progress("records read") as progress:
         rows = settings.log.open((), progress)
@@ -238,7 +219,10 @@ def replay_command(settings: ReplaySettings) -> int:
         replay = Replay(context, choice)
         sessions = set[tuple[str, str, int]]()
         events = _noting_assumptions(events_in_order(replay.feed(rows), tally), sessions)
-        _print_events(events, progress.close, times, settings.output)
+        if settings.output == "jsonl":
+            _print_jsonl(events, progress.close)
+        else:
+            _print_lines(events, progress.close, times)
     warn_of_losses(replay)
     if tally.shown:
         warn_of_assumptions(context, rows, sessions=((kind, {name: value}) for kind, name, value in sessions))
@@ -252,13 +236,6 @@ def _noting_assumptions(events: Iterable[bytes], noted: set[tuple[str, str, int]
             data = json.loads(event)["data"]
             noted.update((data["group_type"], *number) for number in data["assumed"].items())
         yield event
-
-
-def _print_events(events: Iterable[bytes], before: Callable[[], None], times: TimeRange, output: str) -> None:
-    if output == "jsonl":
-        _print_jsonl(events, before)
-    else:
-        _print_lines(events, before, times, colour=display().colour)
 
 
 def _replay_exit_code(
@@ -289,11 +266,10 @@ def _print_jsonl(events: Iterable[bytes], before: Callable[[], None]) -> None:
         click.echo(escape_json(value.decode()))
 
 
-def _print_lines(
-    events: Iterable[bytes], before: Callable[[], None], times: TimeRange, *, colour: bool
-) -> None:
+def _print_lines(events: Iterable[bytes], before: Callable[[], None], times: TimeRange) -> None:
     from groupreplay.app.text.event_text import line_of
 
+    colour = display().colour
     for number, value in enumerate(events):
         before()
         if number == 0:

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.flags import retention_flags, rules_file_flag, runbook_flag
 from groupreplay.app.cli.histories import opened_history, warn_of_history
-from groupreplay.app.cli.inputs import (
-    LogInput,
-    exit_code,
-    history_flags,
-    log_read,
-)
+from groupreplay.app.cli.inputs import LogInput, exit_code, history_flags, log_read
 from groupreplay.app.cli.options import (
+    complete_since_flag,
     flag,
     group_names,
     groups_flag,
@@ -37,6 +33,7 @@ from groupreplay.app.cli.printing_flags import (
     point_or_range,
     print_heading,
     table_flags,
+    text_width,
 )
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
@@ -49,9 +46,6 @@ if TYPE_CHECKING:
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.source import Rows
     from groupreplay.timeline.incident_forms import SevereIncident
-
-#: Columns of text where stdout is no terminal.
-_WIDTH: Final = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +66,7 @@ class ExplainSettings:
     )
     until: GivenTime | None = time_flag("Later records are ignored.")
     zone: TimeZone = time_zone_flag()
-    complete_since: GivenTime | None = time_flag(
-        "No record since this time is missing: a first commit after it proves that the group is new."
-    )
+    complete_since: GivenTime | None = complete_since_flag()
     rules: RulesSource = rules_file_flag(runbook=runbook_flag())
     last: int = flag(
         "So many rebalances are listed, the last ones.", type=click.IntRange(1, 1_000), default=5
@@ -99,16 +91,9 @@ def command(settings: ExplainSettings) -> int:
 
 
 def _groups(settings: ExplainSettings, times: TimeRange, choice: GroupChoice) -> int:
-    from groupreplay.app.cli.nothing_found import no_group, no_such
-
     explanations, rows = _explanations(settings, times, choice)
-    log = log_read(rows, settings.zone)
-    nothing = None
-    if choice.unmatched:
-        nothing = no_group(choice.unmatched, choice, log.where, log.text())
-    elif not explanations:
-        asked = given_flags({"GROUP": choice.patterns}, times)
-        nothing = no_such("record that can be read", asked, log.where, log.text())
+    asked, log = given_flags({"GROUP": choice.patterns}, times), log_read(rows, settings.zone)
+    nothing = log.nothing("record that can be read", asked, choice, shown=explanations)
     if explanations or settings.output != "table":
         _print(settings, times, (), explanations)
     return exit_code({}, nothing)
@@ -119,10 +104,9 @@ def _all_groups(settings: ExplainSettings, times: TimeRange) -> int:
     from groupreplay.app.cli.nothing_found import no_such
     from groupreplay.app.report.overview import all_strips
 
-    with opened_history(settings, complete_since=settings.complete_since) as history:
-        rows = history.rows
+    with opened_history(settings, complete_since=settings.complete_since) as (rows, context):
         end_ms = rows.complete_until(times.until_ms)
-        overview = all_strips(rows, history.context, times.since_ms, _last_ms(settings, times), end_ms)
+        overview = all_strips(rows, context, times.since_ms, _last_ms(settings, times), end_ms)
     log = log_read(rows, settings.zone)
     if not overview.strips:
         return exit_code({}, no_such("group", given_flags({}, times), log.where, log.text()))
@@ -154,8 +138,7 @@ def _explanations(
 
     until_ms = times.until_ms
     source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=until_ms)
-    with opened_history(settings, complete_since=settings.complete_since) as history:
-        rows, context = history.rows, history.context
+    with opened_history(settings, complete_since=settings.complete_since) as (rows, context):
         query = TimelineQuery(
             groups=groups,
             source=source,
@@ -180,16 +163,13 @@ def _print(
     incidents: Sequence[SevereIncident],
     explanations: Sequence[Explanation],
 ) -> None:
-    import sys
-
     from groupreplay.app.inspection.explain import explanation_lines, explanation_tables, incident_lines
-    from groupreplay.app.text.terminal import terminal_width
 
     if settings.output != "table":
         settings.table.print([], [*incidents, *explanations], settings.output, zone=settings.zone)
         return
     print_heading(times, settings.output)
-    width = terminal_width(sys.stdout) or _WIDTH
+    width = text_width()
     for incident in incidents:
         for line in incident_lines(incident, width):
             click.echo(line)

@@ -82,7 +82,6 @@ def command(settings: LagSettings) -> int:
     The ends of partitions are those that the prober has recorded (docs/lag.md), and on a live cluster also those of
     now. With --since the lag over time, a row for each group and topic. What is not known is empty, with the reason.
     """
-    from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.app.inspection.lag_history import current_table, history_table
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
@@ -93,13 +92,9 @@ def command(settings: LagSettings) -> int:
         click.echo(
             "the lag is not known: no prober has recorded the ends of partitions here (docs/lag.md)", err=True
         )
+    asked = given_flags({"--group": settings.groups, "--topic": settings.topics}, times)
     log = log_read(read, settings.zone)
-    nothing = None
-    if choice.unmatched:
-        nothing = no_group(choice.unmatched, choice, log.where, log.text())
-    elif not rows:
-        asked = given_flags({"--group": settings.groups, "--topic": settings.topics}, times)
-        nothing = no_such("committed offset", asked, log.where, log.text())
+    nothing = log.nothing("committed offset", asked, choice, shown=rows)
     if rows or settings.output != "table":
         print_heading(times, settings.output)
         table = (history_table if is_history else current_table)(rows)

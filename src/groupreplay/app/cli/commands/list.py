@@ -189,15 +189,11 @@ def _nothing(
     log: LogRead,
 ) -> Nothing | None:
     """The line about what was not found; None if everything was."""
-    from groupreplay.app.cli.nothing_found import groups_read, no_group, no_such
+    from groupreplay.app.cli.nothing_found import groups_read
     from groupreplay.app.inspection.groups import absent
     from groupreplay.state.phrases import milliseconds
 
     missing = absent(choice, [group["group_id"] for group in existing])
-    if missing:
-        return no_group(missing, choice, log.where, log.text())
-    if shown:
-        return None
     asked = given_flags(
         {
             "--group": settings.groups,
@@ -211,4 +207,4 @@ def _nothing(
         at,
     )
     kinds = (f"{group['type']} {group['state']}" for group in existing)
-    return no_such("group", asked, log.where, groups_read(kinds, log))
+    return log.nothing("group", asked, choice, shown=shown, missing=missing, contents=groups_read(kinds, log))

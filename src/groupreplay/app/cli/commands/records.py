@@ -122,7 +122,6 @@ def _nothing_decoded(
     settings: DecodeSettings, times: TimeRange, rows: Rows, choice: GroupChoice, counts: DecodeCounts
 ) -> Nothing | None:
     """The line about what was not found; None if everything was."""
-    from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.codecs.kafka_terms import partition_for
 
     log = log_read(rows, settings.zone)
@@ -133,17 +132,13 @@ def _nothing_decoded(
         partitions = sorted({partition_for(group, rows.identity.partitions) for group in choice.ids})
         log = replace(log, where=f"partition {', '.join(map(str, partitions))} of {log.where}")
         choice.learn(group_names(rows.connection) if rows.connection and choice.unmatched else ())
-    if choice.unmatched:
-        return no_group(choice.unmatched, choice, log.where, log.text())
-    if counts.chosen:
-        return None
     asked = {
         "--partition": map(str, settings.partitions),
         "--offset": [] if settings.offset is None else [str(settings.offset)],
         "--group": settings.groups,
         "--kind": [settings.kind] if settings.kind else [],
     }
-    return no_such("record", given_flags(asked, times), log.where, log.text())
+    return log.nothing("record", given_flags(asked, times), choice, shown=counts.chosen)
 
 
 def _decode_hex(key_hex: str | None, value_hex: str | None, *, members: bool) -> dict[str, Any]:
@@ -221,17 +216,13 @@ def capture_command(settings: CaptureSettings) -> None:
 
 
 def _show(path: Path, settings: CaptureSettings) -> None:
-    import json
-
-    import msgspec
-
     from groupreplay.app.inspection.capture import describe_capture
-    from groupreplay.app.text.terminal import Progress, escape_json, safe_line
+    from groupreplay.app.text.terminal import Progress, json_document, safe_line
 
     with Progress("records read") as progress:
         description = describe_capture(path, settings.log.values["columns"], progress)
     if settings.output == "json":
-        click.echo(escape_json(json.dumps(msgspec.to_builtins(description), ensure_ascii=False, indent=2)))
+        click.echo(json_document(description))
         return
     for name, value in description.rows():
         click.echo(safe_line(f"{name:35}  {value}"))

@@ -15,14 +15,10 @@ import click
 
 from groupreplay.app.cli.command import giving_way, is_typed, with_settings
 from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
-from groupreplay.app.cli.histories import OpenedHistory, opened_history, warn_of_history
-from groupreplay.app.cli.inputs import (
-    LogInput,
-    history_flags,
-    log_read,
-    nothing_found,
-)
+from groupreplay.app.cli.histories import opened_history, warn_of_history
+from groupreplay.app.cli.inputs import LogInput, history_flags, log_read, nothing_found
 from groupreplay.app.cli.options import (
+    complete_since_flag,
     file_flag,
     flag,
     force_flag,
@@ -40,6 +36,7 @@ from groupreplay.streaming.base.files import atomic_file, is_written_into, requi
 if TYPE_CHECKING:
     from groupreplay.app.report.overview import AllStrips
     from groupreplay.app.report.timelines import ReadGroups
+    from groupreplay.state import Context
     from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
@@ -63,9 +60,7 @@ class ReportSettings:
     since: GivenTime | None = time_flag("Show this time and later; what was before counts, but is not shown.")
     until: GivenTime | None = time_flag("Later records are ignored.")
     zone: TimeZone = time_zone_flag()
-    complete_since: GivenTime | None = time_flag(
-        "No record since this time is missing: a first commit after it proves that the group is new."
-    )
+    complete_since: GivenTime | None = complete_since_flag()
     trace: Sequence[Path] = file_flag(
         "Trace of a simulation (simulate --trace), whose requests are marked; may be repeated.", multiple=True
     )
@@ -166,14 +161,14 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     from groupreplay.app.report.overview import all_strips
 
     source = _source(settings, times, ["--all-groups", "-o", settings.path.name])
-    with _opened(settings) as log:
-        source = replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era)
-        end_ms = log.rows.complete_until(times.until_ms)
-        overview = all_strips(log.rows, log.context, times.since_ms, times.until_ms, end_ms)
+    with _opened(settings) as (rows, context):
+        source = replace(source, cluster_id=rows.cluster_id, topic_id=rows.era)
+        end_ms = rows.complete_until(times.until_ms)
+        overview = all_strips(rows, context, times.since_ms, times.until_ms, end_ms)
     if not overview.strips:
-        read = log_read(log.rows, settings.zone)
+        log = log_read(rows, settings.zone)
         # No file is written, which was asked for.
-        nothing = no_such("group", given_flags({}, times), read.where, read.text())
+        nothing = no_such("group", given_flags({}, times), log.where, log.text())
         return nothing_found(replace(nothing, is_selection=True))
     return _drawn_overview(
         settings, replace(times, until_ms=times.until_ms or overview.until_ms), overview, source
@@ -208,7 +203,7 @@ def _drawn_overview(
     return report_page(groups_overview(overview, fitting, source, too_large=len(timelines) - len(fitting)))
 
 
-def _opened(settings: ReportSettings) -> AbstractContextManager[OpenedHistory]:
+def _opened(settings: ReportSettings) -> AbstractContextManager[tuple[Rows, Context]]:
     return opened_history(settings, complete_since=settings.complete_since, redaction=settings.redaction)
 
 
@@ -225,11 +220,7 @@ def _source(settings: ReportSettings, times: TimeRange, words: Sequence[str]) ->
 
 
 def _need_timeline(
-    settings: ReportSettings,
-    times: TimeRange,
-    group: str,
-    source: TimelineSource,
-    most_bytes: int | None,
+    settings: ReportSettings, times: TimeRange, group: str, source: TimelineSource, most_bytes: int | None
 ) -> TimelineDocument | ExitCode:
     """The timeline of the one group with this id or of this glob; reports undecodable records on stderr.
 
@@ -238,7 +229,7 @@ def _need_timeline(
     Raises:
         GroupReplayError: the log cannot be read.
     """
-    from groupreplay.app.cli.nothing_found import names_of, no_group, no_such
+    from groupreplay.app.cli.nothing_found import names_of
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.timeline.advice.group_advice import group_advice
 
@@ -255,11 +246,10 @@ def _need_timeline(
             fix="give one of them, or report --all-groups",
             exit_code=ExitCode.USAGE,
         )
-    if choice.unmatched:
-        return nothing_found(no_group(choice.unmatched, choice, log.where, log.text()))
-    if not timelines:
-        asked = given_flags({"--group": [group]}, times)
-        return nothing_found(no_such("record that can be read", asked, log.where, log.text()))
+    asked = given_flags({"--group": [group]}, times)
+    nothing = log.nothing("record that can be read", asked, choice, shown=timelines)
+    if nothing is not None:
+        return nothing_found(nothing)
     return _with_whatif(settings, times, read, timelines[0])
 
 
@@ -316,16 +306,16 @@ def _read(
     from groupreplay.app.report.timelines import TimelineQuery, read_groups, read_trace
 
     trace = read_trace(settings.trace, groups)
-    with _opened(settings) as log:
+    with _opened(settings) as (rows, context):
         query = TimelineQuery(
             groups=groups,
-            source=replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era),
+            source=replace(source, cluster_id=rows.cluster_id, topic_id=rows.era),
             since_ms=times.since_ms,
             until_ms=times.until_ms,
-            end_ms=log.rows.complete_until(times.until_ms),
+            end_ms=rows.complete_until(times.until_ms),
             trace=trace,
         )
-        return read_groups(log.rows, log.context, query), log.rows
+        return read_groups(rows, context, query), rows
 
 
 def _warn(replay: Replay, rows: Rows, timelines: Sequence[TimelineDocument]) -> None:

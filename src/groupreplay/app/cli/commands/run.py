@@ -40,10 +40,7 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     level = display().log_level.upper()
     values |= giving_way({"standby": False, "once": False})
     return RunSettings(
-        source=source.need(),
-        sink=sink.find(),
-        log_level="WARN" if level == "WARNING" else level,
-        **values,
+        source=source.need(), sink=sink.find(), log_level="WARN" if level == "WARNING" else level, **values
     )
 
 
@@ -134,10 +131,7 @@ class ProbeSettings:
     )
     ends: bool = flag("Record the ends of partitions, for lag at any time.", "--ends/--no-ends", default=True)
     ends_interval: float = flag(
-        "Time between two records of the ends.",
-        type=click.FloatRange(min=1),
-        default=30.0,
-        metavar="SECONDS",
+        "Time between two records of the ends.", type=click.FloatRange(min=1), default=30.0, metavar="SECONDS"
     )
     once: bool = switch("Probe once, print the answers, and write nothing.")
     output: OutputFormat = output_flag(*TABLE_FORMATS)

@@ -23,14 +23,7 @@ from groupreplay.app.cli.flags import (
     token_file_flag,
     topic_flags,
 )
-from groupreplay.app.cli.options import (
-    duration,
-    file_flag,
-    flag,
-    listen_address,
-    pairs_flag,
-    switch,
-)
+from groupreplay.app.cli.options import duration, file_flag, flag, listen_address, pairs_flag, switch
 
 if TYPE_CHECKING:
     from groupreplay.app.exporter.feed import Limits
@@ -41,12 +34,7 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
 
 #: The flags that name one cluster, in click.
-_CLUSTER: Final = (
-    "bootstrap_server",
-    "command_config",
-    "sink_bootstrap_server",
-    "sink_command_config",
-)
+_CLUSTER: Final = ("bootstrap_server", "command_config", "sink_bootstrap_server", "sink_command_config")
 #: The flags that have no meaning without pages, by their names in click.
 _OF_PAGES: Final[Mapping[str, str]] = {
     "auth_token_file": "--auth-token-file",
@@ -286,9 +274,7 @@ def _pages(
     hosts = [*settings.allowed_hosts, settings.listen[0]]
     application = serve_application(watched, now_ms, token=token, hosts=hosts, assistants=assistants)
     return _Site(
-        application,
-        [cluster.start for cluster in watched],
-        [cluster.streams.close for cluster in watched],
+        application, [cluster.start for cluster in watched], [cluster.streams.close for cluster in watched]
     )
 
 

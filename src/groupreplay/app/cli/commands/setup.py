@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from groupreplay.app.cli.command import display, with_settings
-from groupreplay.app.cli.flags import (
-    ClusterFlags,
-    cluster_flags,
-    retention_flags,
-    sink_flags,
-    topic_flags,
-)
+from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, retention_flags, sink_flags, topic_flags
 from groupreplay.app.cli.options import (
     TABLE_FORMATS,
     declared_as,

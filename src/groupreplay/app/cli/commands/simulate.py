@@ -80,29 +80,17 @@ class SimulateSettings:
         Raises:
             GroupReplayError: the scenario or a setting is unknown or wrong.
         """
-        from groupreplay.app.simulate.files import (
-            check_broker,
-            check_clients,
-            checked_properties,
-            scenario_named,
-        )
-        from groupreplay.coordinator.simulation.settings_table import BROKER_SETTINGS, CLIENT_SETTINGS
-        from groupreplay.coordinator.simulation.simulation import SimulationPlan
+        from groupreplay.app.simulate.files import simulation_plan
 
-        client = checked_properties(CLIENT_SETTINGS, self.client_property, "--client-property")
-        scenario = scenario_named(self.scenario).with_client(client)
-        check_clients(scenario, "--client-property")
-        broker = dict(scenario.broker)
-        broker |= checked_properties(BROKER_SETTINGS, self.broker_property, "--broker-property")
         short = {
             "offsets.topic.num.partitions": self.partitions,
             "offsets.retention.minutes": self.retention_minutes,
         }
-        broker |= {name: value for name, value in short.items() if value is not None}
-        check_broker(broker, "--broker-property", scala=self.scala)
-        return SimulationPlan.of(
-            scenario,
-            broker,
+        return simulation_plan(
+            self.scenario,
+            self.broker_property,
+            self.client_property,
+            {name: value for name, value in short.items() if value is not None},
             scala=self.scala,
             groups=self.groups,
             duration_ms=self.seconds * 1_000,

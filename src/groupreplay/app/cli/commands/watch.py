@@ -19,7 +19,6 @@ from groupreplay.app.cli.flags import (
     cluster_flags,
     labels_flag,
     member_events_flag,
-    need_event_types,
     redaction_flags,
     retention_flags,
     rules_flags,
@@ -38,7 +37,7 @@ from groupreplay.app.cli.options import (
     time_zone_flag,
 )
 from groupreplay.app.cli.outlets import OutputFlags, output_flags
-from groupreplay.app.cli.printing_flags import EventLines, TimeRange, live_end, time_range
+from groupreplay.app.cli.printing_flags import EventLines, TimeRange, event_filter, live_end, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 
@@ -99,10 +98,7 @@ class WatchFlags:
         default=True,
     )
     ends_interval: float = flag(
-        "Time between two records of the ends.",
-        type=click.FloatRange(min=1),
-        default=30.0,
-        metavar="SECONDS",
+        "Time between two records of the ends.", type=click.FloatRange(min=1), default=30.0, metavar="SECONDS"
     )
     admin_only: bool = switch(
         "Read no topic: report which classic groups are stuck, by the Admin API alone. For clusters that hide "
@@ -148,15 +144,22 @@ def command(settings: WatchFlags) -> int:
     events have the ids that run gives them. docs/watch.md has its limits, and when run is the better choice.
     """
     from groupreplay.streaming.base.process import stop_requests
+    from groupreplay.streaming.sinks.event_topic import EventChoice, Wanted
     from groupreplay.streaming.watch.beginning import LogGoneError
 
     if settings.admin_only and not settings.probe:
         raise click.UsageError("--admin-only is the prober alone: leave out --no-probe.")
     if settings.listen is None and (useless := [name for key, name in _OF_PAGES.items() if is_typed(key)]):
         raise click.UsageError(f"{useless[0]} has no meaning without --listen.")
-    token = None if settings.listen is None else _token(settings.listen[0], settings.auth_token_file)
+    token = None
+    if settings.listen is not None:
+        # Here: without --listen nothing of the extra serve is needed.
+        from groupreplay.app.serve.guard import need_token
+
+        token = need_token(settings.listen[0], settings.auth_token_file)
     times = time_range(settings.since, None, settings.zone, live_end)
-    chosen, watched = _chosen(settings, times), settings.watch_settings(times)
+    wanted = Wanted(groups=settings.groups, filter=event_filter(settings.types, settings.min_severity, times))
+    chosen, watched = EventChoice(wanted), settings.watch_settings(times)
     gone: LogGoneError | None = None
     with stop_requests() as stop, closing(EventLines(times, settings.output, follows=True)) as lines:
         while not stop.made:
@@ -198,25 +201,6 @@ def _follow(
         follower.follow(stop)
 
 
-def _token(host: str, file: Path | None) -> str | None:
-    # Here: without --listen nothing of the extra serve is needed.
-    from groupreplay.app.serve.guard import need_token
-
-    return need_token(host, file)
-
-
-def _chosen(settings: WatchFlags, times: TimeRange) -> EventChoice:
-    from groupreplay.state import Severity
-    from groupreplay.streaming.engine.replay import Filter
-    from groupreplay.streaming.sinks.event_topic import EventChoice, Wanted
-
-    least_severity = Severity[settings.min_severity.upper()]
-    chosen = Filter(
-        types=need_event_types(settings.types), since_ms=times.since_ms, least_severity=least_severity
-    )
-    return EventChoice(Wanted(groups=settings.groups, filter=chosen))
-
-
 def _pages(
     settings: WatchFlags, follower: Follower, parts: ExitStack, token: str | None
 ) -> list[Callable[[Outcome], None]]:
@@ -232,11 +216,7 @@ def _pages(
 
 
 def _served(
-    settings: WatchFlags,
-    address: tuple[str, int],
-    follower: Follower,
-    parts: ExitStack,
-    token: str | None,
+    settings: WatchFlags, address: tuple[str, int], follower: Follower, parts: ExitStack, token: str | None
 ) -> Callable[[Outcome], None]:
     """Starts the server; returns what must get each poll.
 

@@ -80,19 +80,15 @@ def command(settings: WhatIfSettings) -> int:
     recorded settings and with the other settings. Only what the recorded settings reproduce is answered: rebalances,
     how long partitions stood still, partitions moved, offsets lost. docs/whatif.md has the settings and the limits.
     """
-    from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.app.text.terminal import Progress
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
     question, choice = _question(settings, times), GroupChoice([settings.group])
     histories, context, rows = _read(settings, times, choice)
-    log = log_read(rows, settings.zone)
-    if choice.unmatched:
-        return exit_code({}, no_group(choice.unmatched, choice, log.where, log.text()))
     if settings.group not in histories:
-        asked = given_flags({"--group": [settings.group]}, times)
-        return exit_code({}, no_such("record that can be read", asked, log.where, log.text()))
+        asked, log = given_flags({"--group": [settings.group]}, times), log_read(rows, settings.zone)
+        return exit_code({}, log.nothing("record that can be read", asked, choice, shown=()))
     with Progress("plays") as progress:
         answer = question.answer(histories[settings.group], context, progress)
     _print(settings, times, answer)
@@ -131,16 +127,11 @@ def _read(
     """
     from groupreplay.app.whatif.plays import group_histories
 
-    with opened_history(settings) as log:
-        histories, replay = group_histories(
-            log.rows,
-            log.context,
-            choice,
-            until_ms=times.until_ms,
-            end_ms=log.rows.complete_until(times.until_ms),
-        )
+    with opened_history(settings) as (rows, context):
+        end_ms = rows.complete_until(times.until_ms)
+        histories, replay = group_histories(rows, context, choice, until_ms=times.until_ms, end_ms=end_ms)
     warn_of_losses(replay)
-    return histories, log.context, log.rows
+    return histories, context, rows
 
 
 def _print(settings: WhatIfSettings, times: TimeRange, answer: Answer) -> None:

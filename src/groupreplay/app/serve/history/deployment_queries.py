@@ -14,7 +14,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from groupreplay.app.serve.answers import TimeMs, about
-from groupreplay.app.serve.history.event_queries import event_bounds_ms
+from groupreplay.app.serve.history.event_queries import NO_SOURCE, event_bounds_ms
 from groupreplay.app.serve.history.group_queries import COMPLETED
 from groupreplay.app.serve.history.rows import unpacked
 from groupreplay.app.serve.watched_cluster import WatchedCluster
@@ -25,11 +25,9 @@ from groupreplay.timeline.advice.finding import Deployment, DeploymentSum
 from groupreplay.timeline.advice.inputs import advice_input
 from groupreplay.timeline.advice.summary import advice_page
 from groupreplay.timeline.advice.words import before_text, deployment_lines_by_label
-from groupreplay.timeline.document import TimelineSource
 from groupreplay.timeline.event_reading import read_events
 from groupreplay.timeline.findings import runbook_page
 from groupreplay.timeline.states import TimelineInput
-from groupreplay.version import __version__
 
 WEEK_MS: Final = 7 * 86_400_000
 _FRESH_MS: Final = 600_000
@@ -40,9 +38,6 @@ _MOST_OF_GROUP: Final = 1_000
 _MOST_EVENTS: Final = 10_000
 #: What tells of members and of their rebalances.
 _NAMES: Final = (COMPLETED, "group.emptied", "group.deleted", "member.left")
-_NO_SOURCE: Final = TimelineSource(
-    command="", version=__version__, origin="", cluster_id="", topic_id="", digest=None, redacted=()
-)
 
 
 class Deployments(msgspec.Struct):
@@ -131,7 +126,7 @@ def _deployments(read: _Read, until_ms: int) -> Deployments:
     for label, bodies in read.bodies.items():
         events = [event for body in bodies if (event := OBJECTS.decode(unpacked(body))) is not None]
         given = TimelineInput(
-            group_id=label, source=_NO_SOURCE, events=events, end_ms=until_ms, until_ms=until_ms + 1
+            group_id=label, source=NO_SOURCE, events=events, end_ms=until_ms, until_ms=until_ms + 1
         )
         found += deployments(advice_input(given))
     reaches_back = read.first_ms is not None and read.first_ms <= before_ms

@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from groupreplay.app.serve import answers
-from groupreplay.app.serve.history.event_queries import event_bounds_ms, events_of_group, incidents
+from groupreplay.app.serve.history.event_queries import NO_SOURCE, event_bounds_ms, events_of_group, incidents
 from groupreplay.app.serve.history.group_queries import RECENT_TROUBLE, severity_name, where_all
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.streaming.contract.messages import OBJECTS
 from groupreplay.timeline.diagnosis import Statement, Tone
-from groupreplay.timeline.document import TimelineSource
 from groupreplay.timeline.facts import TONES, tone_of
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.overview import GroupCount, group_counts
 from groupreplay.timeline.states import TimelineInput
-from groupreplay.version import __version__
 
 #: What comes before an episode may be its cause; what its end brings comes a moment after it.
 _BEFORE_MS: Final = 600_000
@@ -117,7 +115,7 @@ def _statement(span: _Span, until_ms: int, events: Sequence[dict[str, Any]]) -> 
     group_id = span.label if span.group_id is None else span.group_id
     timeline = TimelineInput(
         group_id=group_id,
-        source=_NO_SOURCE,
+        source=NO_SOURCE,
         events=events,
         end_ms=until_ms + _AFTER_MS,
         since_ms=max(span.since_ms - _BEFORE_MS, 0),
@@ -135,11 +133,6 @@ def _statement(span: _Span, until_ms: int, events: Sequence[dict[str, Any]]) -> 
         and statement.until_ms >= span.since_ms
     ]
     return min(near, key=lambda statement: abs((statement.since_ms or 0) - span.since_ms), default=None)
-
-
-_NO_SOURCE: Final = TimelineSource(
-    command="", version=__version__, origin="", cluster_id="", topic_id="", digest=None, redacted=()
-)
 
 
 def _episode(span: _Span, statement: Statement | None, events: Sequence[dict[str, Any]]) -> answers.Episode:

@@ -17,7 +17,9 @@ from groupreplay.app.serve.history.group_queries import COMPLETED, severity_name
 from groupreplay.app.serve.history.rows import shown_event, unpacked
 from groupreplay.state.events.incident_events import Incident, IncidentOpened, IncidentResolved
 from groupreplay.streaming.contract.messages import MessageDecoder
+from groupreplay.timeline.document import TimelineSource
 from groupreplay.timeline.incident_forms import SevereIncident, last_forms, lasting
+from groupreplay.version import __version__
 
 #: Bytes of events in one answer; at least one event is always sent.
 _MOST_BYTES: Final = 4 << 20
@@ -30,6 +32,12 @@ _MOST_SPANS: Final = 200
 #: An incident is told again when it has doubled, or is worse: a few times.
 _MOST_INCIDENT_EVENTS: Final = 2_000
 _MOST_INCIDENTS: Final = 100
+
+
+#: Of timelines that are made of events only to draw conclusions: nobody sees where they come from.
+NO_SOURCE: Final = TimelineSource(
+    command="", version=__version__, origin="", cluster_id="", topic_id="", digest=None, redacted=()
+)
 
 
 class _IncidentEvent(msgspec.Struct):
@@ -133,7 +141,7 @@ def last_position(db: sqlite3.Connection) -> int:
 
 
 def _event_filter(query: EventsQuery) -> tuple[str, tuple[Any, ...]]:
-    terms = list(_times(query))
+    terms = list(times(query.since_ms, query.until_ms, query.before))
     for column, glob in (("label", query.group), ("name", query.type)):
         if glob is not None:
             # Only a glob needs to be compared with each event.
@@ -143,13 +151,16 @@ def _event_filter(query: EventsQuery) -> tuple[str, tuple[Any, ...]]:
     return where_all(terms)
 
 
-def _times(query: EventsQuery) -> Iterator[tuple[str, Any]]:
-    if query.since_ms is not None:
-        yield "time_ms >= ?", query.since_ms
-    if query.until_ms is not None:
-        yield "time_ms < ?", query.until_ms
-    if query.before is not None:
-        yield "(time_ms, position) < (?, ?)", query.before
+def times(
+    since_ms: int | None, until_ms: int | None, before: tuple[int, int] | None
+) -> Iterator[tuple[str, Any]]:
+    """The terms of a time, and of what is behind a place in the order of answers; None: no bound."""
+    if since_ms is not None:
+        yield "time_ms >= ?", since_ms
+    if until_ms is not None:
+        yield "time_ms < ?", until_ms
+    if before is not None:
+        yield "(time_ms, position) < (?, ?)", before
 
 
 def strips(

@@ -122,7 +122,7 @@ class HistoryFile:
     def rebuild(self) -> None:
         """Makes the file anew. Readers of the former one end with what they see."""
         self.writer.close()
-        _remove(self.path)
+        remove_history(self.path)
         self.writer = _made(self.path)
 
     @contextmanager
@@ -146,13 +146,8 @@ class HistoryFile:
                 return _checked(self.path)
         except sqlite3.Error as error:
             log.warning("the history %s cannot be used and is made anew: %s", self.path, error)
-            _remove(self.path)
+            remove_history(self.path)
         return _made(self.path)
-
-
-def remove_history(path: Path) -> None:
-    """Removes a file that nobody writes."""
-    _remove(path)
 
 
 def _checked(path: Path) -> sqlite3.Connection:
@@ -199,7 +194,8 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _remove(path: Path) -> None:
+def remove_history(path: Path) -> None:
+    """Removes a file that nobody writes."""
     for side in _SIDES:
         Path(f"{path}{side}").unlink(missing_ok=True)
 

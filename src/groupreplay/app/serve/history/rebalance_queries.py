@@ -7,16 +7,17 @@ assignment; what the prober or a broker's log proves comes in front of that.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
 from groupreplay.app.serve.answers import TimeMs, about
+from groupreplay.app.serve.history.event_queries import times
 from groupreplay.app.serve.history.group_queries import COMPLETED, where_all
 from groupreplay.app.serve.history.rows import unpacked
-from groupreplay.app.text.event_text import text_of
+from groupreplay.app.text.event_text import event_data, text_of
 from groupreplay.state.phrases import rebalance_length
 from groupreplay.streaming.contract.messages import OBJECTS
 
@@ -58,13 +59,7 @@ class RebalancesQuery:
 
 def rebalances(db: sqlite3.Connection, query: RebalancesQuery) -> RebalancesByTime:
     """Rebalances, newest first, and the place to go on from; None when there is no more."""
-    terms: list[tuple[str, Any]] = [("name = ?", COMPLETED)]
-    if query.since_ms is not None:
-        terms.append(("time_ms >= ?", query.since_ms))
-    if query.until_ms is not None:
-        terms.append(("time_ms < ?", query.until_ms))
-    if query.before is not None:
-        terms.append(("(time_ms, position) < (?, ?)", query.before))
+    terms = [("name = ?", COMPLETED), *times(query.since_ms, query.until_ms, query.before)]
     if query.groups and _ALL not in query.groups:
         terms.append((f"label IN ({','.join('?' * len(query.groups))})", tuple(query.groups)))
     where, values = where_all(terms)
@@ -84,8 +79,7 @@ def rebalances(db: sqlite3.Connection, query: RebalancesQuery) -> RebalancesByTi
 
 def _rebalance(label: str, until_ms: int, value: bytes) -> Rebalance:
     event = OBJECTS.decode(value) or {}
-    data = event.get("data")
-    data = data if isinstance(data, Mapping) else {}
+    data = event_data(event)
     length = rebalance_length(data)
     return Rebalance(
         label=label,

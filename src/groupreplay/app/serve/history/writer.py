@@ -16,13 +16,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from groupreplay.app.serve.history.file import HistoryFile
-from groupreplay.app.serve.history.rows import (
-    CommitCounts,
-    HistoryEvent,
-    HistoryGroup,
-    event_row,
-    group_row,
-)
+from groupreplay.app.serve.history.rows import CommitCounts, HistoryEvent, HistoryGroup, event_row, group_row
 from groupreplay.streaming.sinks.known_groups import group_label
 
 log = logging.getLogger(__name__)

@@ -10,11 +10,7 @@ from typing import Any, Final, Literal
 
 from groupreplay.app.serve.group_answers import AnswersOfGroups, LiveAnswers
 from groupreplay.app.serve.history import event_queries, group_queries
-from groupreplay.app.serve.offsets_log.group_logs import (
-    LiveGroupLog,
-    LiveLogs,
-    LogUnreadError,
-)
+from groupreplay.app.serve.offsets_log.group_logs import LiveGroupLog, LiveLogs, LogUnreadError
 from groupreplay.app.serve.offsets_log.live_advice import LiveAdvice, use_now
 from groupreplay.app.serve.offsets_log.live_ends import LiveEnds
 from groupreplay.app.serve.watched_cluster import WatchedCluster
@@ -24,13 +20,7 @@ from groupreplay.state.policy.context import MARK, Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.contract.messages import OBJECTS
 from groupreplay.timeline.advice.inputs import GroupUse
-from groupreplay.timeline.document import (
-    Remark,
-    TimelineDocument,
-    TimelineSource,
-    Unread,
-    UnreadReason,
-)
+from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource, Unread, UnreadReason
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.states import TimelineInput
 from groupreplay.timeline.stop_cost import EndsOf
@@ -225,18 +215,8 @@ def _members(message: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 
 
 def _source(group_id: str, redaction: Redaction | None) -> TimelineSource:
-    words = [
-        "groupreplay",
-        "report",
-        "--bootstrap-server",
-        "HOST:PORT",
-        "--group",
-        group_id,
-        "-o",
-        "FILE.html",
-    ]
     return TimelineSource(
-        command=shlex.join(words),
+        command=f"groupreplay report --bootstrap-server HOST:PORT --group {shlex.quote(group_id)} -o FILE.html",
         version=__version__,
         origin="live cluster",
         cluster_id="",
