@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
-from groupreplay.state import Event, Group
+from groupreplay.state import Group
 from groupreplay.state.output.envelope import event_id
 from groupreplay.state.policy.rules import GroupRule, Policy
-from support.histories.builders import CONTEXT, GROUP, Raw, observed
+from state.test_clock_setback import after, shifted
+from support.histories.builders import CONTEXT
 from support.histories.strategies import WrittenLog, histories, logs
 
 HOUR = 3_600_000
@@ -38,27 +37,6 @@ QUICK = Policy(
 )
 LONGEST_WINDOW = 100_000
 QUICK_CONTEXT = replace(CONTEXT, policy=QUICK)
-
-
-def shifted(raw: Raw, by_ms: int) -> Raw:
-    """The record as a clock writes it that is ahead by this."""
-    value = raw.value
-    if isinstance(value, GroupMetadataValue):
-        value = replace(value, current_state_timestamp_ms=value.current_state_timestamp_ms + by_ms)
-    elif isinstance(value, OffsetCommitValue):
-        value = replace(value, commit_timestamp_ms=value.commit_timestamp_ms + by_ms)
-    return replace(raw, value=value, at=raw.at + by_ms)
-
-
-def lived(records: Sequence[Raw], end_ms: int) -> tuple[Group, list[Event]]:
-    """The group and its events at a time after its last record, with a restart after each record."""
-    blob, events = Group(GROUP, QUICK_CONTEXT).snapshot(), []
-    for raw in records:
-        group = Group.from_snapshot(GROUP, QUICK_CONTEXT, blob)
-        events += group.apply(observed([raw]), 0)
-        blob = group.snapshot()
-    group = Group.from_snapshot(GROUP, QUICK_CONTEXT, blob)
-    return group, events + group.expire(end_ms)
 
 
 def held(group: Group) -> list[tuple[Any, ...]]:
@@ -87,8 +65,8 @@ def test_two_hours_later_nothing_is_left(log_of: st.SearchStrategy[WrittenLog], 
     jumped = [shifted(raw, by_ms) if begin <= place < end else raw for place, raw in enumerate(records)]
     assume(records[end].at < jumped[end - 1].at - 60_000)
     end_ms = records[-1].at + 2 * HOUR + 60_000
-    plain, _ = lived(records, end_ms)
-    back, events = lived(jumped, end_ms)
+    plain, _ = after(records, end_ms - records[-1].at, QUICK_CONTEXT)
+    back, events = after(jumped, end_ms - jumped[-1].at, QUICK_CONTEXT)
     assert held(back) == held(plain)
     due_ms, expected_ms = back.next_deadline_ms(), plain.next_deadline_ms()
     assert (due_ms is None) == (expected_ms is None)

@@ -15,6 +15,7 @@ from groupreplay.timeline.diagnosis import BlamedMember
 from groupreplay.timeline.document import SlotLane, Tenure
 from groupreplay.timeline.episodes import Episode
 from groupreplay.timeline.shared_ids import RESTART_MS, fenced_at_work
+from timeline import test_diagnoses
 from timeline.test_episodes import FACTS, told
 
 MINUTE = 60_000
@@ -30,16 +31,7 @@ def lane(takeovers: Sequence[int], reason: str | None = None) -> SlotLane:
         Tenure(member_id=f"i-{number}", since_ms=since or 0, until_ms=until, reason=reason)
         for number, (since, until) in enumerate(pairwise(bounds))
     )
-    return SlotLane(
-        name="i",
-        instance_id="i",
-        client_id="c",
-        client_host="/h",
-        tenures=tenures,
-        holdings=(),
-        marks=(),
-        blames=(),
-    )
+    return replace(test_diagnoses.lane("i"), instance_id="i", client_id="c", tenures=tenures)
 
 
 def concluded(*silent_ms: int, reason: str | None = None, **facts: Any) -> tuple[str, str] | None:

@@ -9,43 +9,26 @@ import numpy as np
 
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import Blame, ConditionBar, GenerationFlag, OffsetChange, SlotLane
-from groupreplay.timeline.episodes import VerdictFacts
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.verdict import verdict
+from timeline import test_diagnoses, test_episodes
 
 #: 2026-01-01T00:00:00Z
 BEGIN = 1_767_225_600_000
 MINUTE = 60_000
 
 
-def bar(name: str, since: int, until: int | None, severity: str = "ERROR", **fields: Any) -> ConditionBar:
+def bar(name: str, since: int, until: int | None, severity: str = "ERROR", subject: str = "") -> ConditionBar:
     """A condition between two minutes."""
-    return ConditionBar(
-        name=name,
-        condition_id=f"{name} {since}",
-        severity=severity,
-        since_ms=BEGIN + since * MINUTE,
-        until_ms=None if until is None else BEGIN + until * MINUTE,
-        subject=fields.get("subject", ""),
-        text="",
-        runbook="",
-        events=(),
-    )
+    until_ms = None if until is None else BEGIN + until * MINUTE
+    known = test_episodes.bar(name, BEGIN + since * MINUTE, until_ms)
+    return replace(known, severity=severity, subject=subject)
 
 
 def lane(name: str, condition: int, *, proven: bool) -> SlotLane:
     """A slot whose holder a condition names."""
     blame = Blame(since_ms=BEGIN, until_ms=None, proven=proven, condition=condition, text="")
-    return SlotLane(
-        name=name,
-        instance_id=None,
-        client_id=name,
-        client_host="/h",
-        tenures=(),
-        holdings=(),
-        marks=(),
-        blames=(blame,),
-    )
+    return replace(test_diagnoses.lane(name), blames=(blame,))
 
 
 def told(name: str, minute: int, severity: str = "INFO", **data: Any) -> ReadEvent:
@@ -87,17 +70,7 @@ def commits(*minutes: int) -> CommitLog:
     return CommitLog(places=(("t", 0), ("t", 1)), place=np.array(place), at_ms=np.array([*at_ms, at_ms[0]]))
 
 
-NOTHING = VerdictFacts(
-    since_ms=BEGIN,
-    until_ms=BEGIN + 60 * MINUTE,
-    conditions=(),
-    generations=(),
-    slots=(),
-    changes=(),
-    commits=CommitLog(),
-    state="Stable",
-    members=2,
-)
+NOTHING = replace(test_episodes.FACTS, since_ms=BEGIN, until_ms=BEGIN + 60 * MINUTE)
 
 
 def texts(**found: Any) -> list[tuple[str, str]]:

@@ -21,8 +21,7 @@ _LEAST_COMMITS: Final = 20
 
 def coordinator_moved(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """Another broker became the coordinator when it began."""
-    seen = facts.coordinators
-    for before, after in pairwise(seen):
+    for before, after in pairwise(facts.coordinators):
         is_near = (
             episode.began_ms - _MOVE_MS <= after.since_ms and after.earliest_ms <= episode.since_ms + _MOVE_MS
         )

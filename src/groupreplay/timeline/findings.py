@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import phrases
 from groupreplay.state.phrases import rebalance_length
 from groupreplay.timeline.document import (
@@ -17,10 +18,12 @@ from groupreplay.timeline.document import (
     LaneMark,
     OffsetChange,
     SlotLane,
+    StateBar,
 )
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
 from groupreplay.timeline.facts import SAME_MOMENT_MS, GapFinder, worst
 from groupreplay.timeline.lanes import Lanes
+from groupreplay.timeline.states import StateSpan
 from groupreplay.timeline.stop_cost import Backlog, rebalance_cost
 
 #: The index of an event's row, None if it has none.
@@ -323,6 +326,13 @@ def _row_text(event: ReadEvent, text_of: TextOf) -> str:
 
 def _repeated(count: int) -> str:
     return f"; {count} more like it within a minute, without an event" if count else ""
+
+
+def group_type(events: Sequence[ReadEvent], states: Sequence[StateBar | StateSpan]) -> str:
+    """The type of the group at the end."""
+    if states:
+        return states[-1].group_type
+    return events[-1].text("group_type") if events else GroupType.CLASSIC.value
 
 
 def runbook_page(events: Sequence[ReadEvent]) -> str:

@@ -105,7 +105,7 @@ def _document(
     document = TimelineDocument(
         form=TIMELINE_FORM,
         group_id=given.group_id,
-        group_type=_type(told.before_end, states),
+        group_type=findings.group_type(told.before_end, states),
         since_ms=window.since_ms,
         until_ms=window.until_ms,
         source=given.source,
@@ -307,10 +307,9 @@ def _present(
 ) -> Present | None:
     if not given.has_log:
         return None
-    names = {old: members.slots[new].name for old, new in members.sums.renumbered.items()}
     return present(
         members.lanes,
-        names,
+        {old: members.slots[new].name for old, new in members.sums.renumbered.items()},
         given.offsets,
         document.known_until_ms,
         (limits.slots, limits.partitions),
@@ -336,12 +335,6 @@ def _states(given: TimelineInput, window: Window) -> list[StateBar]:
         for span, until_ms in pairs
         if span.since_ms < window.until_ms and (until_ms is None or until_ms >= window.since_ms)
     ]
-
-
-def _type(events: Sequence[ReadEvent], states: Sequence[StateBar]) -> str:
-    if states:
-        return states[-1].group_type
-    return events[-1].text("group_type") if events else "classic"
 
 
 def _basis(given: TimelineInput, events: Sequence[ReadEvent]) -> Basis:

@@ -26,9 +26,8 @@ def severe(events: Iterable[Event]) -> Iterator[SevereIncident]:
 
 def last_forms(incidents: Iterable[SevereIncident]) -> list[SevereIncident]:
     """Each incident in the last of its forms, the worst first."""
-    last = {each.incident.incident_id: each for each in incidents}
     return sorted(
-        last.values(),
+        {each.incident.incident_id: each for each in incidents}.values(),
         key=lambda each: (
             -Severity[each.severity],
             each.incident.until_ms is not None,

@@ -130,10 +130,9 @@ def first_step(shared: Sequence[Shared], runbook: str) -> FirstStep:
     """What to do first about what the groups share; with nothing, about what all clients need."""
     kind, value = (shared[0].kind, shared[0].value) if shared else ("", "")
     text, command = _FIRST[kind]
-    quoted = shlex.quote(safe_text(value))
     return FirstStep(
         text=text.format(value=safe_text(value)),
         about=f"{kind} {safe_text(value)}".strip(),
-        command=command.format(quoted=quoted),
+        command=command.format(quoted=shlex.quote(safe_text(value))),
         runbook=f"{runbook}#incidents",
     )

@@ -283,8 +283,7 @@ class _LaneWriter:
         for one, slots in sharers.items():
             if self._sharers.get(one) != set(slots):
                 self._sharers[one] = set(slots)
-                alone = len(slots) == 1
-                self._begin(one, now.at_ms, slots[0] if alone else SHARED, len(slots))
+                self._begin(one, now.at_ms, slots[0] if len(slots) == 1 else SHARED, len(slots))
 
     def _begin(self, one: TopicPlace, at_ms: int, slot: int, members: int) -> None:
         spans = self.lanes.owners.setdefault(one, [])

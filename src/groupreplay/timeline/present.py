@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from groupreplay.state import phrases
 from groupreplay.state.phrases import counted
-from groupreplay.state.snapshot.partitions import to_ranges
+from groupreplay.state.snapshot.partitions import by_topic
 from groupreplay.timeline.event_reading import whole, words
 
 if TYPE_CHECKING:
@@ -151,13 +151,10 @@ def _owner(lanes: Lanes, names: Mapping[int, str], span: Ownership | None) -> st
 
 def _ranges(owners: Mapping[TopicPlace, Ownership]) -> dict[int, dict[str, str]]:
     """Slot -> what it owns, as ranges by topic."""
-    held: dict[int, dict[str, list[int]]] = {}
-    for (topic, partition), span in sorted(owners.items(), key=lambda pair: pair[0]):
-        held.setdefault(span.slot, {}).setdefault(topic, []).append(partition)
-    return {
-        slot: {topic: to_ranges(numbers) for topic, numbers in topics.items()}
-        for slot, topics in held.items()
-    }
+    held: dict[int, list[TopicPlace]] = {}
+    for place, span in owners.items():
+        held.setdefault(span.slot, []).append(place)
+    return {slot: by_topic(places) for slot, places in held.items()}
 
 
 def _partition(place: TopicPlace, offset: Mapping[str, Any] | None, owner: str | None) -> PresentPartition:

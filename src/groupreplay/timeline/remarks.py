@@ -154,8 +154,7 @@ def _unread_text(one: Unread) -> str:
 def _removed(events: Sequence[ReadEvent], gaps: Sequence[Hole]) -> Iterator[Remark]:
     """What the log does not have any more, and what the brokers removed, which the log has."""
     if gaps:
-        texts = list(dict.fromkeys(gap.text for gap in gaps))
-        shown = first_of(texts, str, _GAPS_SHOWN, "; ")
+        shown = first_of(list(dict.fromkeys(gap.text for gap in gaps)), str, _GAPS_SHOWN, "; ")
         yield Remark(
             kind="history",
             text=f"Compaction has removed records of this group, or the log was not read from its begin: "

@@ -219,8 +219,7 @@ def topic_rows(
         for place, all_spans in lanes.owners.items()
         if (spans := _owners(all_spans, renumbered, window))
     }
-    committed = commits.partitions_committed(window.since_ms, window.until_ms)
-    places = sorted({*owned, *committed})
+    places = sorted({*owned, *commits.partitions_committed(window.since_ms, window.until_ms)})
     rows = [
         PartitionRow(
             partition=place[1],

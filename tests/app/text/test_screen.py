@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 from dataclasses import replace
@@ -12,6 +11,7 @@ import pytest
 
 from groupreplay.app.text.event_text import Line, line_of
 from groupreplay.app.text.screen import ConditionLines, Screen
+from streaming.base.test_status_line import Terminal
 
 
 def event(
@@ -94,14 +94,6 @@ def test_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.err == "starting ...\n"
     assert (first, third) == (LINE.plain(), "the end")
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}  >>>    a starts", second)
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        """Always."""
-        return True
 
 
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:

@@ -16,14 +16,7 @@ from groupreplay.app.text.terminal import (
     terminal_width,
 )
 from groupreplay.streaming.base.errors import GroupReplayError
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        """Always."""
-        return True
+from streaming.base.test_status_line import Terminal
 
 
 @pytest.mark.parametrize(

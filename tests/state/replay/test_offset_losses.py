@@ -19,6 +19,7 @@ from groupreplay.state.events.offset_events import (
 from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.state.replay.offset_losses import MEMORY_MS, MOST_REMEMBERED
 from groupreplay.state.snapshot.observations import CommitRun
+from state.conditions.test_offsets_expiring import static
 from support.histories.builders import (
     CONTEXT,
     GROUP,
@@ -309,11 +310,6 @@ def test_a_topic_with_another_id() -> None:
     events += group.expire(9)
     assert names(events) == ["offset.rewound"]
     assert events[0].fact.kind == "topic_recreated"  # type: ignore[attr-defined]
-
-
-def static(topic: str, name: str, at: int) -> Raw:
-    """A record of generation 1 with one static member."""
-    return generation(1, member(name, [0], topic=topic, instance_id="i"), at=at)
 
 
 KNOWN = replace(SHORT, broker_release=(4, 0))

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from groupreplay.streaming.config.logs import StatusReport, configure_logs, report_progress, without_secrets
+from streaming.base.test_status_line import Terminal
 
 SECRETS = [
     "sasl.password=hunter2",
@@ -108,14 +109,6 @@ def test_progress_beside_the_log(capsys: pytest.CaptureFixture[str], level: str)
     ]
     assert {frozenset(line) for line in lines} == {frozenset({"time", "level", "logger", "message"})}
     assert capsys.readouterr().err == ""
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        """Always."""
-        return True
 
 
 def test_status_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,22 +19,13 @@ from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine import advance as advance_module
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
-from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.wire import PackedDocumentRequest, to_wire
-from support.histories.raw_records import Raw, batches, commit, generation, log
+from support.histories.raw_records import commit, generation, log
+from support.job.packed import packed_by_key
 
 CONTEXT = Context(cluster_id="c", complete_since_ms=1, release="1.0")
 NOW_MS = 100_000
 SECRET = "orders-of-a-customer"
-
-
-def packed(rows: list[Raw]) -> dict[bytes, list[bytes]]:
-    """The output of ``pack`` by key."""
-    found: dict[bytes, list[bytes]] = {}
-    for table in pack(batches(rows)):
-        for key, blob in zip(table["key"].to_pylist(), table["packed"].to_pylist(), strict=True):
-            found.setdefault(key, []).append(blob)
-    return found
 
 
 ROWS = log(
@@ -70,7 +61,7 @@ def defect(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 @pytest.mark.usefixtures("defect")
 def test_the_group_is_set_aside() -> None:
     """An event names the exception and the record, without text of it; the others go on."""
-    keys = packed(ROWS)
+    keys = packed_by_key(ROWS)
     result = call(b"g:g", None, keys[b"g:g"])
     (event,) = bodies(result.rows, Output.EVENTS)
     data = event["data"]
@@ -99,14 +90,14 @@ def test_a_library_in_a_folder_of_that_name(monkeypatch: pytest.MonkeyPatch) -> 
     library = "/opt/groupreplay/lib/other.py"
     exec(compile("def fail(group, run): raise ValueError", library, "exec"), names)
     monkeypatch.setattr(Group, "_apply_run", names["fail"])
-    (event,) = bodies(call(b"g:g", None, packed(ROWS)[b"g:g"]).rows, Output.EVENTS)
+    (event,) = bodies(call(b"g:g", None, packed_by_key(ROWS)[b"g:g"]).rows, Output.EVENTS)
     assert re.fullmatch(r"state/group\.py:\d+ _apply_item", event["data"]["raised_in"])
 
 
 @pytest.mark.usefixtures("defect")
 def test_its_records_become_dead_letters() -> None:
     """Records with their bytes, a run of commits as its range of offsets."""
-    result = call(b"g:g", None, packed(ROWS)[b"g:g"])
+    result = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"])
     record, run = bodies(result.rows, Output.DEAD_LETTERS)
     assert (record["offset"], b64decode(record["key_base64"]), b64decode(record["value_base64"])) == (
         0,
@@ -125,10 +116,10 @@ def test_its_records_become_dead_letters() -> None:
 
 def test_later_records_are_counted_only(defect: pytest.MonkeyPatch) -> None:
     """Until the group is tried again; a batch that is read again is counted once."""
-    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    blob = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"]).blob
     defect.undo()
-    result = call(b"g:g", blob, packed(LATER)[b"g:g"])
-    result = call(b"g:g", result.blob, packed(LATER)[b"g:g"])
+    result = call(b"g:g", blob, packed_by_key(LATER)[b"g:g"])
+    result = call(b"g:g", result.blob, packed_by_key(LATER)[b"g:g"])
     assert (result.changed, result.deadline_ms, result.rows) == (True, None, [])
     note = quarantine.read(result.blob)
     assert note is not None
@@ -138,10 +129,10 @@ def test_later_records_are_counted_only(defect: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("context", [replace(CONTEXT, release="1.1"), replace(CONTEXT, retry_run="run-2")])
 def test_tried_again(defect: pytest.MonkeyPatch, context: Context) -> None:
     """With another release, or in a run that was asked to: from an empty state, with partial history."""
-    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    blob = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"]).blob
     assert call(b"g:g", blob, [], context).blob == blob
     defect.undo()
-    result = call(b"g:g", blob, packed(LATER)[b"g:g"], context)
+    result = call(b"g:g", blob, packed_by_key(LATER)[b"g:g"], context)
     (document,) = bodies(result.rows, Output.STATES)
     assert (document["history"], document["generation"]) == ("partial", 5)
     assert quarantine.read(result.blob) is None
@@ -151,18 +142,18 @@ def test_tried_again(defect: pytest.MonkeyPatch, context: Context) -> None:
 @pytest.mark.usefixtures("defect")
 def test_once_in_a_run_that_was_asked_to() -> None:
     """A group that fails again waits for the next run."""
-    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    blob = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"]).blob
     again = replace(CONTEXT, retry_run="run-2")
-    first = call(b"g:g", blob, packed(LATER)[b"g:g"], again)
+    first = call(b"g:g", blob, packed_by_key(LATER)[b"g:g"], again)
     assert [one["data"]["offset"] for one in bodies(first.rows, Output.EVENTS)] == [5]
-    assert call(b"g:g", first.blob, packed(LATER)[b"g:g"], again).rows == []
-    assert call(b"g:g", first.blob, packed(LATER)[b"g:g"]).rows == []
+    assert call(b"g:g", first.blob, packed_by_key(LATER)[b"g:g"], again).rows == []
+    assert call(b"g:g", first.blob, packed_by_key(LATER)[b"g:g"]).rows == []
 
 
 @pytest.mark.usefixtures("defect")
 def test_a_request_for_its_document_is_no_try() -> None:
     """Also in a run that tries again: without records the empty state would say that the group was deleted."""
-    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    blob = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"]).blob
     asked = [to_wire(PackedDocumentRequest(in_topic=True))]
     result = call(b"g:g", blob, asked, replace(CONTEXT, release="2.0"))
     assert result.rows == []
@@ -183,7 +174,7 @@ def test_keys_of_the_job_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def healthy(group: str) -> bytes:
     """The state of a group after the first rows."""
-    blob = call(f"g:{group}".encode(), None, packed(ROWS)[f"g:{group}".encode()]).blob
+    blob = call(f"g:{group}".encode(), None, packed_by_key(ROWS)[f"g:{group}".encode()]).blob
     assert blob is not None
     return blob
 
@@ -202,7 +193,7 @@ def healthy(group: str) -> bytes:
 )
 def test_a_damaged_state(damaged: bytes, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     """Event and log name the group and the damage; its records of this call begin a new state, with partial history."""
-    result = call(b"g:g", damaged, packed(LATER)[b"g:g"])
+    result = call(b"g:g", damaged, packed_by_key(LATER)[b"g:g"])
     event, *others = bodies(result.rows, Output.EVENTS)
     assert (event["id"], event["severitytext"]) == ("__consumer_offsets-0-0-4-group.state_damaged-0", "ERROR")
     data = {name: event["data"][name] for name in ("group_id", "what", "history")}
@@ -228,7 +219,7 @@ def test_a_state_that_began_anew_knows_no_members(begun: bytes) -> None:
         row = commit("g", "t", offset=offset, commit_timestamp_ms=number * 10 * minute_ms)
         now_ms = number * 10 * minute_ms + 5 * minute_ms
         (row,) = log([row], first_offset=number)
-        blobs = packed([row._replace(timestamp_ms=number * 10 * minute_ms)])[b"g:g"]
+        blobs = packed_by_key([row._replace(timestamp_ms=number * 10 * minute_ms)])[b"g:g"]
         result = advance(b"g:g", blob, blobs, now_ms=now_ms, recorded_ms=now_ms, context=CONTEXT)
         types += [event["type"] for event in bodies(result.rows, Output.EVENTS)]
         assert result.blob is not None
@@ -239,8 +230,8 @@ def test_a_state_that_began_anew_knows_no_members(begun: bytes) -> None:
 
 def test_a_state_that_began_anew_and_is_known_again() -> None:
     """A generation that was seen from its beginning makes the history full, and the group is one as any other."""
-    result = call(b"g:g", b"", packed(LATER)[b"g:g"])
-    known = packed(log([generation("g", 6), generation("g", 7)], first_offset=8))[b"g:g"]
+    result = call(b"g:g", b"", packed_by_key(LATER)[b"g:g"])
+    known = packed_by_key(log([generation("g", 6), generation("g", 7)], first_offset=8))[b"g:g"]
     later = call(b"g:g", result.blob, known)
     assert later.blob is not None
     assert (documents_of(later)[-1]["history"], group_snapshot.read(later.blob).log.begun_anew) == (
@@ -262,7 +253,7 @@ def test_a_damaged_state_without_records() -> None:
     ]
     asked = call(b"g:g", first.blob, [to_wire(PackedDocumentRequest(in_topic=True))])
     assert (len(first.rows), first.deadline_ms, asked.rows, asked.removable) == (1, None, [], False)
-    later = call(b"g:g", asked.blob, packed(LATER)[b"g:g"])
+    later = call(b"g:g", asked.blob, packed_by_key(LATER)[b"g:g"])
     (document,) = bodies(later.rows, Output.STATES)
     assert (document["history"], document["generation"]) == ("partial", 5)
     assert "state_damaged" not in str(bodies(later.rows, Output.EVENTS))
@@ -290,7 +281,7 @@ def test_damaged_states_of_the_job_itself(key: bytes, what: str) -> None:
 def test_the_state_of_a_later_release_ends_the_job(blob: bytes) -> None:
     """It is not damaged, and this release would lose what it cannot read: nothing is begun anew."""
     with pytest.raises(SnapshotError) as caught:
-        call(b"g:g", blob, packed(LATER)[b"g:g"])
+        call(b"g:g", blob, packed_by_key(LATER)[b"g:g"])
     assert not isinstance(caught.value, DamagedStateError)
 
 
@@ -299,12 +290,12 @@ def test_a_state_that_is_too_large(monkeypatch: pytest.MonkeyPatch, caplog: pyte
 
     One that is as large as it may be is stored.
     """
-    whole = call(b"g:g", None, packed(ROWS)[b"g:g"])
+    whole = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"])
     assert whole.blob is not None
     monkeypatch.setattr(advance_module, "_MOST_BLOB_BYTES", len(whole.blob))
-    assert call(b"g:g", None, packed(ROWS)[b"g:g"]) == whole
+    assert call(b"g:g", None, packed_by_key(ROWS)[b"g:g"]) == whole
     monkeypatch.setattr(advance_module, "_MOST_BLOB_BYTES", len(whole.blob) - 1)
-    result = call(b"g:g", None, packed(ROWS)[b"g:g"])
+    result = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"])
     (event,) = bodies(result.rows, Output.EVENTS)
     assert (event["type"], event["data"]["error"], event["data"]["records"]) == (
         "groupreplay.group.quarantined.v1",
@@ -325,7 +316,7 @@ def test_a_new_state_that_seems_damaged(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(Group, "apply", broken)
     for blob, types in ((None, []), (b"", ["groupreplay.group.state_damaged.v1"])):
-        events = bodies(call(b"g:g", blob, packed(ROWS)[b"g:g"]).rows, Output.EVENTS)
+        events = bodies(call(b"g:g", blob, packed_by_key(ROWS)[b"g:g"]).rows, Output.EVENTS)
         assert [event["type"] for event in events] == [*types, "groupreplay.group.quarantined.v1"]
 
 
@@ -339,13 +330,13 @@ def test_faults_of_the_machine_fail_the_task(monkeypatch: pytest.MonkeyPatch, er
 
     monkeypatch.setattr(Group, "apply", broken)
     with pytest.raises(error):
-        call(b"g:g", stored, packed(LATER)[b"g:g"])
+        call(b"g:g", stored, packed_by_key(LATER)[b"g:g"])
 
 
 @pytest.mark.usefixtures("defect")
 def test_an_earlier_release_refuses_the_note() -> None:
     """It is no version of a snapshot: exit 5 instead of a wrong state."""
-    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    blob = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"]).blob
     assert blob is not None
     with pytest.raises(SnapshotError):
         Group.from_snapshot("g", CONTEXT, blob)
@@ -354,18 +345,18 @@ def test_an_earlier_release_refuses_the_note() -> None:
 @pytest.mark.usefixtures("defect")
 def test_the_note_of_a_later_release_is_refused() -> None:
     """As every other stored state: with exit 5, and not with an exception that would quarantine the key again."""
-    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    blob = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"]).blob
     assert blob is not None
     with pytest.raises(SnapshotError, match="quarantine note for readers from 2 on"):
-        call(b"g:g", sealed(0xF0, 2, blob[6:]), packed(LATER)[b"g:g"])
+        call(b"g:g", sealed(0xF0, 2, blob[6:]), packed_by_key(LATER)[b"g:g"])
 
 
 @pytest.mark.usefixtures("defect")
 def test_spark_gives_a_bytearray() -> None:
     """A note and a snapshot are told apart in it as well."""
-    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    blob = call(b"g:g", None, packed_by_key(ROWS)[b"g:g"]).blob
     assert blob is not None
-    later = packed(LATER)[b"g:g"]
+    later = packed_by_key(LATER)[b"g:g"]
     assert call(b"g:g", bytearray(blob), later) == call(b"g:g", blob, later)
     healthy = Group("g", CONTEXT).snapshot()
     assert call(b"g:g", bytearray(healthy), []) == call(b"g:g", healthy, [])

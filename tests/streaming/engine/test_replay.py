@@ -176,13 +176,13 @@ BLOCKED = [
     generation(3, member("a", [0]), member("b", [1]), at=245_000),
     commit("t", 0, 6, at=300_000),
 ]
+PROBING = Context(cluster_id=CLUSTER_ID, era=ERA, probing=True)
 
 
 def test_probes_take_their_place_between_the_records(tmp_path: Path) -> None:
     """The log alone shows two generations; the probes show what was between, and are applied at their time."""
     path = write_capture(tmp_path / "a.parquet", raw(BLOCKED), probes=stuck())
-    context = Context(cluster_id=CLUSTER_ID, era=ERA, probing=True)
-    events = replayed(path, Replay(context))
+    events = replayed(path, Replay(PROBING))
     kinds = [(event["type"].split(".", 1)[1], event["data"].get("status")) for event in events[3:]]
     assert kinds == [
         ("rebalance.started.v1", None),
@@ -202,11 +202,10 @@ def test_probes_take_their_place_between_the_records(tmp_path: Path) -> None:
 def test_what_the_job_says_of_itself(tmp_path: Path) -> None:
     """It is of no group: a choice of groups leaves it out, and one without any text is no choice."""
     path = write_capture(tmp_path / "a.parquet", raw(BLOCKED), probes=stuck())
-    context = Context(cluster_id=CLUSTER_ID, era=ERA, probing=True)
     found = {
         patterns: [
             event["type"]
-            for event in replayed(path, Replay(context, GroupChoice(patterns)))
+            for event in replayed(path, Replay(PROBING, GroupChoice(patterns)))
             if event["type"].startswith("groupreplay.job.")
         ]
         for patterns in ((), ("*",), ("g",))

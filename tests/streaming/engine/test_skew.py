@@ -6,22 +6,13 @@ from collections.abc import Sequence
 
 from groupreplay.state import Context
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.packing.pack import pack
 from support.histories.builders import generation, member
-from support.histories.raw_records import Raw, batches, commit, log
+from support.histories.raw_records import Raw, commit, log
 from support.job.captures import in_bytes
+from support.job.packed import packed_by_key
 
 CONTEXT = Context(cluster_id="c")
 NOW_MS = 3_600_000
-
-
-def packed(rows: Sequence[Raw]) -> dict[bytes, list[bytes]]:
-    """The packed rows by key."""
-    found: dict[bytes, list[bytes]] = {}
-    for table in pack(batches(list(rows))):
-        for key, blob in zip(table["key"].to_pylist(), table["packed"].to_pylist(), strict=True):
-            found.setdefault(key, []).append(blob)
-    return found
 
 
 def applied(blob: bytes | None, blobs: Sequence[bytes]) -> bytes:
@@ -38,7 +29,7 @@ def busy(count: int) -> list[Raw]:
 
 def test_commits_of_a_busy_group_are_one_row() -> None:
     """What reaches its call, and its state, do not grow with the commits: ten times as many, and the same size."""
-    few, many = (packed(busy(count))[b"g:g"] for count in (1_000, 10_000))
+    few, many = (packed_by_key(busy(count))[b"g:g"] for count in (1_000, 10_000))
     assert (len(few), len(many)) == (1, 1)
     assert len(many[0]) < len(few[0]) + 20
     assert len(applied(None, many)) < len(applied(None, few)) + 20
@@ -47,7 +38,7 @@ def test_commits_of_a_busy_group_are_one_row() -> None:
 def test_other_groups_do_not_notice() -> None:
     """The rows of another group are those of a log without the busy one, but for how far the chunk was seen."""
     alone = [row for row in busy(1_000) if (row.key or b"")[4:5] == b"h"]
-    (of_both,), (of_one,) = packed(busy(1_000))[b"g:h"], packed(alone)[b"g:h"]
+    (of_both,), (of_one,) = packed_by_key(busy(1_000))[b"g:h"], packed_by_key(alone)[b"g:h"]
     assert len(of_both) == len(of_one)
 
 
@@ -57,8 +48,8 @@ def test_a_group_of_very_many_partitions() -> None:
     owners = [member(f"m-{one}", range(one, partitions, members)) for one in range(members)]
     begin = in_bytes(generation(1, *owners, at=1_000))
     rows = log([begin, *(commit("g", "t", partition, offset=1) for partition in range(partitions))])
-    state = applied(None, packed(rows)[b"g:g"])
+    state = applied(None, packed_by_key(rows)[b"g:g"])
     assert 40 * partitions < len(state) < 100 * partitions
-    more = packed(log([commit("g", "t", offset=2)], first_offset=len(rows)))[b"g:g"]
+    more = packed_by_key(log([commit("g", "t", offset=2)], first_offset=len(rows)))[b"g:g"]
     assert sum(map(len, more)) < 300
     assert abs(len(applied(state, more)) - len(state)) < 200

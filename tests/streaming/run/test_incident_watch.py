@@ -46,6 +46,11 @@ class Topics:
                 yield topic, key, value
             places[topic] = {0: len(messages)}
 
+    def write(self, said: Population) -> None:
+        """All documents and events of these groups."""
+        self.written[TOPICS.states] += [(b"", json.dumps(body).encode()) for body in said.documents]
+        self.written[TOPICS.events] += [(b"", json.dumps(body).encode()) for body in said.bodies]
+
 
 @dataclass
 class Store:
@@ -100,8 +105,7 @@ def told() -> tuple[Job, Population]:
     job, population = Job(), Population.of(60)
     for group in population.change(12, topic="orders"):
         population.pauses(group, AT, until_ms=AT + 20 * MINUTE)
-    job.topics.written[TOPICS.states] += [(b"", json.dumps(body).encode()) for body in population.documents]
-    job.topics.written[TOPICS.events] += [(b"", json.dumps(body).encode()) for body in population.bodies]
+    job.topics.write(population)
     return job, population
 
 
@@ -191,8 +195,7 @@ def test_leaders_prove_a_move() -> None:
         summary = summed_up(at=at_ms, brokers={1: None, 3: None})
         summary = msgspec.structs.replace(summary, cluster_id="test", leaders={12: number})
         job.topics.written[TOPICS.probes].append(encode_message(summary))
-    job.topics.written[TOPICS.states] += [(b"", json.dumps(body).encode()) for body in population.documents]
-    job.topics.written[TOPICS.events] += [(b"", json.dumps(body).encode()) for body in population.bodies]
+    job.topics.write(population)
     job.report.caught_up_ms = AT + 4 * MINUTE
     job.watch().tick()
     (row,) = job.published

@@ -13,12 +13,12 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.contract.probe_messages import GroupRecords, decode_message, encode_message
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
-from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.wire import PackedDocumentRequest, to_wire
 from groupreplay.streaming.run.state_rebuild import StateRebuild
-from support.histories.raw_records import Raw, batches, commit, generation, log
+from support.histories.raw_records import Raw, commit, generation, log
 from support.job.captures import rows_batch
+from support.job.packed import packed_by_key
 from support.job.probes import CLUSTER_ID, probes_batch
 
 CONTEXT = Context(cluster_id=CLUSTER_ID, complete_since_ms=1, release="1.0")
@@ -40,8 +40,7 @@ LATER = log([commit("g", "u", offset=10)], first_offset=7)
 
 def packed(rows: Sequence[Raw]) -> list[bytes]:
     """The packed records of the first group."""
-    tables = [table.select(["key", "packed"]).to_pylist() for table in pack(batches(list(rows)))]
-    return [row["packed"] for rows in tables for row in rows if row["key"] == b"g:g"]
+    return packed_by_key(rows)[b"g:g"]
 
 
 def call(blob: bytes | None, *blobs: bytes) -> AdvanceResult:

@@ -15,11 +15,10 @@ import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
-from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_files import damage, has_driver, has_run, holder_of, in_folder
 from groupreplay.streaming.spark.query import offsets_in, state_partitions_in
+from streaming.spark.test_checkpoint import opened
 from support.job.spark_notes import spark_files
-from support.job.spark_sessions import small_session
 from support.reachable import other_umask, reachable_folder
 
 
@@ -106,11 +105,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkpoint that does not exist yet; a job waits half a second for its lock."""
     monkeypatch.setattr(checkpoint_module, "LOCK_SECONDS", 0.5)
     return tmp_path / "check point"
-
-
-def opened(folder: Path) -> Checkpoint:
-    """The checkpoint at the folder."""
-    return Checkpoint(small_session(), str(folder))
 
 
 def test_a_lock_that_is_waited_for(folder: Path) -> None:

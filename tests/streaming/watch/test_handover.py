@@ -22,8 +22,9 @@ from groupreplay.streaming.watch.handover import handover
 from groupreplay.streaming.watch.incidents import PolledIncidents
 from groupreplay.streaming.watch.own_messages import OpenAnswers
 from groupreplay.streaming.watch.state_file import Change, Owner, StateFile
+from streaming.watch.test_incidents import paused_readers
 from support.histories.builders import CONTEXT
-from support.populations import AT, MINUTE, Population
+from support.populations import AT, MINUTE
 from support.remedies import read_remedy
 
 OWNER = Owner(cluster_id="c", era="e", partitions=50, first_start_ms=1_000, job_id="watch-1")
@@ -98,13 +99,8 @@ def test_answers_are_handed_over(tmp_path: Path) -> None:
 
 def opened_by_a_watch() -> tuple[Change, OutputRow]:
     """What a watch stores that has opened an incident which no reader has yet; the row of its event."""
-    population = Population.of(60)
-    for group in population.change(12, topic="orders"):
-        population.pauses(group, AT)
-    rows = [OutputRow(Output.STATES, b"g", msgspec.json.encode(body)) for body in population.documents]
-    rows += [OutputRow(Output.EVENTS, b"g", msgspec.json.encode(body)) for body in population.bodies]
     incidents = PolledIncidents(CONTEXT, b"")
-    (row,) = incidents.found(rows, (), AT + 5 * MINUTE)
+    (row,) = incidents.found(paused_readers(), (), AT + 5 * MINUTE)
     outgoing = {("webhook", 1): row.value or b"", ("jsonl", 2): row.value or b""}
     return Change(passed_ms=AT, incidents=incidents.to_store(AT), outgoing=outgoing), row
 

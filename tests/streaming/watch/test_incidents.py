@@ -22,15 +22,19 @@ def test_an_event_is_stored_with_its_poll() -> None:
     assert incidents.to_store(100_003) == b""
 
 
-def test_what_was_told_is_stored_with_it() -> None:
-    """Time alone opens the incident: a process that is killed then and goes on does not open it once more."""
+def paused_readers() -> list[OutputRow]:
+    """What is written of sixty groups when the readers of one topic stop."""
     population = Population.of(60)
     for group in population.change(12, topic="orders"):
         population.pauses(group, AT)
     rows = [OutputRow(Output.STATES, b"g", msgspec.json.encode(body)) for body in population.documents]
-    rows += [OutputRow(Output.EVENTS, b"g", msgspec.json.encode(body)) for body in population.bodies]
+    return [*rows, *(OutputRow(Output.EVENTS, b"g", msgspec.json.encode(body)) for body in population.bodies)]
+
+
+def test_what_was_told_is_stored_with_it() -> None:
+    """Time alone opens the incident: a process that is killed then and goes on does not open it once more."""
     incidents = PolledIncidents(CONTEXT, b"")
-    assert incidents.found(rows, (), None) == []
+    assert incidents.found(paused_readers(), (), None) == []
     assert incidents.to_store(AT) != b""
     assert len(incidents.found((), (), AT + 5 * MINUTE)) == 1
     later = PolledIncidents(CONTEXT, incidents.to_store(AT + 1))

@@ -267,12 +267,11 @@ class JobBlindDetector(JobDetector):
     def _of_query(self, state: JobState) -> Iterator[Detection]:
         if state.stopped_since_ms is not None:
             # The text differs from try to try: only the first one is news.
-            dedup_key = (str(bool(state.stopped_error)),)
             yield self._blind(
                 "query_stopped",
                 state.stopped_since_ms,
                 reason=state.stopped_error or None,
-                dedup_key=dedup_key,
+                dedup_key=(str(bool(state.stopped_error)),),
             )
 
     def _of_counts(self, state: JobState) -> Iterator[Detection]:

@@ -71,8 +71,7 @@ class LeaderFlapping(Condition):
     def firing_text(data: Data) -> str:
         """See ``Condition``."""
         changes = counted(len(data.get("changed_ms") or ()), "change")
-        leaders = data.get("members") or ()
-        names = first_of(leaders, member, separator="; ")
+        names = first_of(data.get("members") or (), member, separator="; ")
         return f"{changes} of the leader in {milliseconds(data.get('window_ms'))}: {names}"
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
 from groupreplay.codecs.kafka_terms import Phase
 
@@ -43,45 +43,55 @@ class TransitionEvent(str, Enum):
     DELETED = "group.deleted"
 
 
-_PROBED: Final[Mapping[Observed, tuple[Phase, TransitionEvent]]] = {
-    Observed.PROBED_PREPARING: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
-    Observed.PROBED_COMPLETING: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
-    Observed.PROBED_STABLE: (Phase.STABLE, TransitionEvent.NOTHING),
-    Observed.PROBED_EMPTY: (Phase.EMPTY, TransitionEvent.NOTHING),
-    Observed.PROBED_DEAD: (Phase.DEAD, TransitionEvent.NOTHING),
+#: A state as the broker spells it -> what is observed. Other answers (an unknown state, a state of another kind of
+#: group) prove nothing about a classic group.
+PROBED: Final[Mapping[str, Observed]] = {
+    Phase.PREPARING_REBALANCE.value: Observed.PROBED_PREPARING,
+    Phase.COMPLETING_REBALANCE.value: Observed.PROBED_COMPLETING,
+    Phase.STABLE.value: Observed.PROBED_STABLE,
+    Phase.EMPTY.value: Observed.PROBED_EMPTY,
+    Phase.DEAD.value: Observed.PROBED_DEAD,
 }
 
+#: What is observed in one state -> next state and event.
+_Row: TypeAlias = Mapping[Observed, tuple[Phase, TransitionEvent]]
 
-def _not_rebalancing(phase: Phase) -> Mapping[Observed, tuple[Phase, TransitionEvent]]:
+_PROBED: Final[_Row] = {seen: (Phase(state), TransitionEvent.NOTHING) for state, seen in PROBED.items()}
+
+
+def _stays(phase: Phase, *observed: Observed) -> _Row:
+    """What changes nothing in this state."""
+    return dict.fromkeys(observed, (phase, TransitionEvent.NOTHING))
+
+
+def _not_rebalancing(phase: Phase) -> _Row:
     """A probe of a group without a rebalance shows only that one began; the log has the other states."""
-    others = (Observed.PROBED_STABLE, Observed.PROBED_EMPTY, Observed.PROBED_DEAD)
-    return {**_PROBED, **dict.fromkeys(others, (phase, TransitionEvent.NOTHING))}
+    others = Observed.PROBED_STABLE, Observed.PROBED_EMPTY, Observed.PROBED_DEAD
+    return {**_PROBED, **_stays(phase, *others)}
 
 
-_WITH_MEMBERS: Final[Mapping[Observed, tuple[Phase, TransitionEvent]]] = {
-    Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.EMPTIED),
-    Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-    # A static member was replaced, or the leader's sync was written twice: no rebalance.
-    Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.REPLACED),
-    Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
-}
-
-
-def _nothing_left(phase: Phase) -> Mapping[Observed, tuple[Phase, TransitionEvent]]:
+def _with_members(phase: Phase) -> _Row:
     """Only an Empty group exists by its offsets alone."""
-    return {Observed.NOTHING_LEFT: (phase, TransitionEvent.NOTHING)}
+    return {
+        **_stays(phase, Observed.COMMIT, Observed.NOTHING_LEFT),
+        Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.EMPTIED),
+        Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+        # A static member was replaced, or the leader's sync was written twice: no rebalance.
+        Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.REPLACED),
+        Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
+        **_PROBED,
+    }
 
 
 #: State and observation -> next state and event. Total: every state has every observation.
-NEXT: Final[Mapping[Phase, Mapping[Observed, tuple[Phase, TransitionEvent]]]] = {
+NEXT: Final[Mapping[Phase, _Row]] = {
     Phase.DEAD: {
         Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.CREATED),
         Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
         Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-        Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.NOTHING),
         # The coordinator creates a simple group for offsets of an unknown group.
         Observed.COMMIT: (Phase.EMPTY, TransitionEvent.CREATED),
-        **_nothing_left(Phase.DEAD),
+        **_stays(Phase.DEAD, Observed.TOMBSTONE, Observed.NOTHING_LEFT),
         **_not_rebalancing(Phase.DEAD),
     },
     Phase.EMPTY: {
@@ -95,32 +105,7 @@ NEXT: Final[Mapping[Phase, Mapping[Observed, tuple[Phase, TransitionEvent]]]] = 
         Observed.COMMIT: (Phase.EMPTY, TransitionEvent.NOTHING),
         **_not_rebalancing(Phase.EMPTY),
     },
-    Phase.STABLE: {
-        Observed.COMMIT: (Phase.STABLE, TransitionEvent.NOTHING),
-        **_WITH_MEMBERS,
-        **_nothing_left(Phase.STABLE),
-        **_not_rebalancing(Phase.STABLE),
-    },
-    Phase.PREPARING_REBALANCE: {
-        Observed.COMMIT: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
-        **_WITH_MEMBERS,
-        **_nothing_left(Phase.PREPARING_REBALANCE),
-        **_PROBED,
-    },
-    Phase.COMPLETING_REBALANCE: {
-        Observed.COMMIT: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
-        **_WITH_MEMBERS,
-        **_nothing_left(Phase.COMPLETING_REBALANCE),
-        **_PROBED,
-    },
-}
-
-#: A state as the broker spells it -> what is observed. Other answers (an unknown state, a state of another kind of
-#: group) prove nothing about a classic group.
-PROBED: Final[Mapping[str, Observed]] = {
-    Phase.PREPARING_REBALANCE.value: Observed.PROBED_PREPARING,
-    Phase.COMPLETING_REBALANCE.value: Observed.PROBED_COMPLETING,
-    Phase.STABLE.value: Observed.PROBED_STABLE,
-    Phase.EMPTY.value: Observed.PROBED_EMPTY,
-    Phase.DEAD.value: Observed.PROBED_DEAD,
+    Phase.STABLE: {**_with_members(Phase.STABLE), **_not_rebalancing(Phase.STABLE)},
+    Phase.PREPARING_REBALANCE: _with_members(Phase.PREPARING_REBALANCE),
+    Phase.COMPLETING_REBALANCE: _with_members(Phase.COMPLETING_REBALANCE),
 }

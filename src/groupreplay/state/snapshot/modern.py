@@ -91,10 +91,9 @@ def _by_id(topics: Iterable[Any]) -> dict[str, str]:
 
 def _tasks(value: Any, suffix: str = "") -> dict[str, str]:
     """Tasks by subtopology; standby and warmup tasks have their role in the name."""
-    roles = (("active", ""), ("standby", " (standby)"), ("warmup", " (warmup)"))
     return {
         f"{task.subtopology_id}{mark}": to_ranges(task.partitions)
-        for role, mark in roles
+        for role, mark in (("active", ""), ("standby", " (standby)"), ("warmup", " (warmup)"))
         for task in getattr(value, f"{role}_tasks{suffix}")
     }
 

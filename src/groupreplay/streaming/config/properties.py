@@ -178,8 +178,7 @@ def load_properties(path: str | Path | None) -> ClientProperties:
     """
     if path is None:
         return ClientProperties()
-    text = _read(Path(path), "client properties file")
-    settings = parse_properties(text)
+    settings = parse_properties(_read(Path(path), "client properties file"))
     resolved = {key: _resolve(key, value, path) for key, value in settings.items()}
     _warn_of_modes(Path(path), settings, resolved)
     return ClientProperties(resolved, str(path))

@@ -121,8 +121,7 @@ def _numbered(path: Path, number: int) -> Path:
 def _opened(path: Path) -> FileIO:
     """The file at its end; a line that a kill has cut is removed."""
     # Not buffered: what a failed write has left of a buffer would follow later.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    file = FileIO(descriptor, "r+")
+    file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
     end = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - 65_536)

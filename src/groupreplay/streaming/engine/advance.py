@@ -228,8 +228,7 @@ def _advance_bad_records(
         BadRecords(partition, context) if blob is None else BadRecords.from_snapshot(partition, context, blob)
     )
     new = [one for one in unpack_bad_records(packed) if one.record.offset > bad.applied_to]
-    events = bad.apply([one.record for one in new])
-    rows = _event_rows(events, recorded_ms, context)
+    rows = _event_rows(bad.apply([one.record for one in new]), recorded_ms, context)
     rows += [dead_letter_row(one, context) for one in new if one.is_dead_letter]
     if new or DOCUMENT_WANTED in packed:
         rows.append(bad_records_row(partition, bad.counts(), context))

@@ -205,8 +205,7 @@ def _request_rows(message: DocumentRequest | GroupRecords | JobDocumentsRequest)
     if isinstance(message, GroupRecords):
         return [(GROUP_TAG + message.key, message.packed, None)] if are_records(message.packed) else []
     if isinstance(message, DocumentRequest):
-        packed = to_wire(PackedDocumentRequest(message.in_topic))
-        return [(GROUP_TAG + message.key, packed, None)]
+        return [(GROUP_TAG + message.key, to_wire(PackedDocumentRequest(message.in_topic)), None)]
     partitions = [BAD_RECORDS_TAG + str(number).encode() for number in range(message.partitions)]
     return [(key, DOCUMENT_WANTED, None) for key in (JOB_TAG, *partitions)]
 

@@ -209,8 +209,7 @@ def _extents(group: PackedGroup) -> Iterator[tuple[int, int, int, int]]:
 def _letters(key: bytes, packed: Sequence[bytes], reason: str, context: Context) -> Iterator[OutputRow]:
     """Each record with its bytes, each run of commits as its range of offsets."""
     if key.startswith(BAD_RECORDS_TAG):
-        bad_records = unpack_bad_records(packed)
-        yield from (dead_letter_row(one, context) for one in bad_records if one.is_dead_letter)
+        yield from (dead_letter_row(one, context) for one in unpack_bad_records(packed) if one.is_dead_letter)
         return
     group_id = key[len(GROUP_TAG) :].decode() if key.startswith(GROUP_TAG) else None
     for group in _readable_groups(packed):

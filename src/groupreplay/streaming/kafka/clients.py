@@ -29,7 +29,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import EpochEnd
@@ -359,11 +359,10 @@ class Connection:
         try:
             return kind({**self._settings, **extra})
         except KafkaException as error:
-            raise GroupReplayError(
+            raise unusable(
                 f"the Kafka client rejects its settings: {first_line(str(error.args[0]))}",
-                where=self.cluster.bootstrap_servers,
-                fix="check the --command-config file",
-                exit_code=ExitCode.USAGE,
+                self.cluster.bootstrap_servers,
+                "check the --command-config file",
             ) from None
 
 

@@ -277,14 +277,3 @@ class LogWatch:
             self._unwritten = True
         else:
             self._stored, self._unwritten = marks, False
-
-
-def first_read(source: Connection, partitions: int, max_offsets: int) -> str:
-    """What an engine without a state has to read, on one line."""
-    ends = source.end_offsets(OFFSETS_TOPIC, partitions)
-    firsts = source.first_offsets(OFFSETS_TOPIC, partitions)
-    offsets = sum(end - firsts[number] for number, end in ends.items())
-    return (
-        f"a first start: reads all of {OFFSETS_TOPIC}, {offsets:,} offsets in {partitions} partitions, "
-        f"at most {max_offsets:,} in a batch"
-    )

@@ -45,8 +45,7 @@ def publish_smaller(
         try:
             return publish(key, value)
         except MessageTooLargeError:
-            limit = len(value) // 2
-            smaller = encode(limit)[1]
+            smaller = encode(len(value) // 2)[1]
             if len(smaller) >= len(value):
                 raise
             value = smaller

@@ -49,6 +49,16 @@ def starts_since(
     return {number: end if since[number] < 0 else since[number] for number, end in ends.items()}
 
 
+def starts_within(
+    places: Mapping[int, int], firsts: Mapping[int, int], ends: Mapping[int, int]
+) -> dict[int, int]:
+    """Where to go on: a topic that was created again, or whose begin was deleted, goes on at its first offset."""
+    return {
+        number: at if firsts[number] <= (at := places.get(number, -1)) <= end else firsts[number]
+        for number, end in ends.items()
+    }
+
+
 def follow_topic(
     connection: Connection, topic: str, starts: Mapping[int, int], until: Callable[[], bool]
 ) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.base.files import cache_folder, write_once
 
 _RELEASE: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
@@ -137,11 +137,13 @@ def installed_release() -> str:
     try:
         return metadata.version("pyspark")
     except metadata.PackageNotFoundError as error:
-        raise GroupReplayError(
-            "pyspark is not installed",
-            fix="pip install 'groupreplay[spark]' (on a cluster: use the platform's Spark)",
-            exit_code=ExitCode.USAGE,
-        ) from error
+        raise without_pyspark() from error
+
+
+def without_pyspark() -> GroupReplayError:
+    """The error where there is no pyspark."""
+    fix = "pip install 'groupreplay[spark]' (on a cluster: use the platform's Spark)"
+    return unusable("pyspark is not installed", None, fix)
 
 
 def _numbers(name: str) -> tuple[int, int]:

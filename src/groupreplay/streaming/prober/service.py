@@ -183,10 +183,7 @@ def _ends_threads(
         interval_seconds=seconds,
         left_out=() if topic is None else {topic},
     )
-    if publish is None:
-        yield ends_thread(recorder, on_ends, seconds)
-    else:
-        yield ends_thread(recorder, publish, seconds, EndsPacker())
+    yield ends_thread(recorder, publish or on_ends, seconds, None if publish is None else EndsPacker())
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +236,7 @@ def probe_once(source: Cluster) -> ProbeRound:
         GroupReplayError: the cluster cannot be reached.
     """
     connection = Connection(source)
-    prober = Prober(GroupAdmin(connection), cluster_id=connection.cluster_id(), clock=now_ms)
-    return prober.take()
+    return Prober(GroupAdmin(connection), cluster_id=connection.cluster_id(), clock=now_ms).take()
 
 
 _COMMAND: Final = (sys.executable, "-m", "groupreplay.streaming.prober.service")

@@ -127,8 +127,7 @@ class CostWatch:
         now_ms = self.clock()
         if self._read_to is None:
             self._ends = LatestEnds(self.context().cluster_id)
-            since_ms = max(now_ms - BACK_MS, self.context().own_since_ms)
-            places = self.messages.begin(since_ms)
+            places = self.messages.begin(max(now_ms - BACK_MS, self.context().own_since_ms))
             self._read_to = {name: at for name, at in places.items() if name != self.messages.topics.states}
         for topic, key, value in self.messages.read(self._read_to):
             if topic == self.messages.topics.probes:

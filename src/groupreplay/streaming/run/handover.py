@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.log import IncidentState
 from groupreplay.streaming.contract.messages import OutputRow
@@ -38,11 +38,10 @@ class Handover:
         """
         # The topic is the same also where it has lost a part since.
         if (self.former.cluster_id, topic_era(self.former.era)) != (topic.cluster_id, topic.era):
-            raise GroupReplayError(
+            raise unusable(
                 "the state is that of another cluster, or of an offsets topic that was created again",
-                where=self.where,
-                fix="leave out --adopt: the state is then built anew from the log",
-                exit_code=ExitCode.USAGE,
+                self.where,
+                "leave out --adopt: the state is then built anew from the log",
             )
         publisher.publish(topics.probes, self.answers)
         publisher.publish_all(topics.events, ((row.key, row.value, row.headers) for row in self.untold))
@@ -51,9 +50,8 @@ class Handover:
 
 def nothing_to_adopt(where: str) -> GroupReplayError:
     """The error for a file that is missing or has never read anything."""
-    return GroupReplayError(
+    return unusable(
         "there is no state of a watch to take over",
-        where=where,
-        fix=f"give --adopt the file of watch --state, or leave it out; {NEW_CHECKPOINT}",
-        exit_code=ExitCode.USAGE,
+        where,
+        f"give --adopt the file of watch --state, or leave it out; {NEW_CHECKPOINT}",
     )

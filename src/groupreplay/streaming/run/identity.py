@@ -8,7 +8,7 @@ import msgspec
 
 from groupreplay.state.events.event import JobGap
 from groupreplay.state.phrases import safe_text
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.version import __version__
 
@@ -107,18 +107,13 @@ def check_identity(known: Identity, wanted: Identity, location: str) -> None:
     )
     for before, now, what, fix in differences:
         if before != now:
-            raise refused(location, f"the checkpoint {what} ({before}, not {now})", fix)
+            raise unusable(f"the checkpoint {what} ({before}, not {now})", location, fix)
 
 
 def damaged(where: str, what: str) -> GroupReplayError:
     """The error for a checkpoint with a file that is missing or means nothing."""
     fix = "restore the whole folder from a backup, or " + NEW_CHECKPOINT
     return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.DATA)
-
-
-def refused(where: str, what: str, fix: str) -> GroupReplayError:
-    """The error for a checkpoint that cannot be used with these settings."""
-    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.USAGE)
 
 
 def topic_era(event_era: str) -> str:

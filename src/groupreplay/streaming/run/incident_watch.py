@@ -22,7 +22,7 @@ from groupreplay.streaming.contract.probe_messages import RoundSummary, decode_m
 from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since
+from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since, starts_within
 from groupreplay.streaming.run.state_rebuild import StateRebuild
 from groupreplay.timeline.incident_signals import Item, LeaderSeen, document_items, event_items
 from groupreplay.timeline.incidents import IncidentFinder
@@ -194,12 +194,11 @@ class WrittenTopics:
         rebuild: StateRebuild | None = None,
     ) -> IncidentWatch:
         """The watch that reads these messages and writes to the same cluster."""
-        publish = Publisher(self.cluster).publish_row
         return IncidentWatch(
             messages=self,
             progress=progress,
             context=context,
-            publish=publish,
+            publish=Publisher(self.cluster).publish_row,
             clock=clock,
             store=store,
             rebuild=rebuild,
@@ -220,11 +219,7 @@ class WrittenTopics:
             count = self.connection.topic_id(topic)[1]
             ends = self.connection.end_offsets(topic, count)
             first = self.connection.first_offsets(topic, count)
-            # A topic that was created again, or whose begin was deleted, goes on at its first offset.
-            starts = {
-                number: at if first[number] <= (at := read_to.get(number, -1)) <= end else first[number]
-                for number, end in ends.items()
-            }
+            starts = starts_within(read_to, first, ends)
             for batch in read_messages(self.connection, topic, starts, ends):
                 for key, value in keys_and_values(batch):
                     yield topic, key, value

@@ -128,7 +128,9 @@ class JobRun:
             report_progress(single_run.last_words(self.report.records, self.report.events))
 
     def _claim_and_run(self) -> None:
-        self._parts.owner.claim(self._own_claim(), self._write_claim)
+        self._parts.owner.claim(
+            self._own_claim(), lambda claim: self._publish(self._settings.topics.job, claim_row(claim))
+        )
         self._documents.prepare()
         self._publish_gap()
         with self._beside_the_query():
@@ -244,9 +246,6 @@ class JobRun:
             first_start_ms=own.first_start_ms,
         )
 
-    def _write_claim(self, claim: OwnerClaim) -> None:
-        self._publish(self._settings.topics.job, claim_row(claim))
-
     def _compare_log(self) -> LogLostError | None:
         # A connection of its own, because two threads ask.
         source, place, marks = Connection(self._settings.source), self._store, self._log_watch.marks()
@@ -270,8 +269,7 @@ class JobRun:
             return
         at_ms = self._identity.first_start_ms
         context = Context(cluster_id=self._identity.cluster_id, era=self._identity.event_era)
-        row = event_row(gap_event(gap, at_ms), context, self.clock.now_ms())
-        self._publish(settings.topics.events, row)
+        self._publish(settings.topics.events, event_row(gap_event(gap, at_ms), context, self.clock.now_ms()))
 
     def _publish(self, topic: str, row: OutputRow) -> None:
         from confluent_kafka import KafkaException

@@ -167,8 +167,7 @@ def continued(
 def begin_after(former: FormerJob | None, store: Store, wanted: Identity) -> None:
     """Begins a state of its own in a store that another job has not written, if a job wrote last."""
     known = store.latest().known()
-    batch = store.latest().last_batch()
-    begun = continued(former, wanted, known, batch)
+    begun = continued(former, wanted, known, store.latest().last_batch())
     if begun is None:
         return
     if known is None:

@@ -230,8 +230,7 @@ class TopicOwner:
     def _read(self, seconds: float) -> None:
         for message in self.messages.new_messages(seconds):
             if message.run_id in self._own_runs:
-                is_claim = isinstance(message, OwnerClaim)
-                self._is_claim_read |= is_claim
+                self._is_claim_read |= isinstance(message, OwnerClaim)
                 continue
             self.note(message)
             if self._claim is None:

@@ -21,7 +21,7 @@ from groupreplay.streaming.contract.messages import (
     decode_state_message,
 )
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import consume, read_messages
+from groupreplay.streaming.kafka.topic_reader import consume, read_messages, starts_since, starts_within
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -51,6 +51,15 @@ def ends_of(connection: Connection, topic: str, partitions: int) -> dict[int, in
             if time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_SECONDS)
+
+
+def _tail_starts(first: Mapping[int, int], ends: Mapping[int, int], size: int) -> Iterator[Mapping[int, int]]:
+    """Where the last messages begin; then those of ever more of them, until it is the whole topic."""
+    starts: Mapping[int, int] = {}
+    while starts != first:
+        starts = {number: max(first[number], end - size) for number, end in ends.items()}
+        yield starts
+        size *= 10
 
 
 class JobTopic:
@@ -90,13 +99,7 @@ class JobTopic:
             GroupReplayError: the topic cannot be read; also while iterating.
         """
         first = self._connection.first_offsets(self.topic, self._partitions)
-        size = _TAIL_MESSAGES
-        while True:
-            starts = {number: max(first[number], end - size) for number, end in self._ends.items()}
-            yield self._between(starts)
-            if starts == {number: first[number] for number in starts}:
-                return
-            size *= 10
+        yield from map(self._between, _tail_starts(first, self._ends, _TAIL_MESSAGES))
 
     def _between(self, starts: Mapping[int, int]) -> Iterator[RunMessage]:
         for batch in read_messages(self._connection, self.topic, starts, self._ends):
@@ -117,8 +120,7 @@ class JobTopic:
             time.sleep(min(seconds, _PAUSE_SECONDS))
             return []
         try:
-            consumer = self._opened()
-            messages = consume(consumer, self._connection, seconds)
+            messages = consume(self._opened(), self._connection, seconds)
         except GroupReplayError:
             self.close()
             self._open_at = time.monotonic() + _REOPEN_SECONDS
@@ -146,11 +148,7 @@ class JobTopic:
         if self._consumer is None:
             first = self._connection.first_offsets(self.topic, self._partitions)
             ends = self._connection.end_offsets(self.topic, self._partitions)
-            # A topic that was created again begins at 0.
-            self._next = {
-                number: at if first[number] <= at <= ends[number] else first[number]
-                for number, at in self._next.items()
-            }
+            self._next = starts_within(self._next, first, ends)
             consumer = self._connection.consumer()
             consumer.assign([TopicPartition(self.topic, number, at) for number, at in self._next.items()])
             self._consumer = consumer
@@ -199,16 +197,14 @@ class OwnTopics:
         ends = ends_of(self._connection, topic, self._connection.topic_id(topic)[1])
         first = self._connection.first_offsets(topic, len(ends))
         self._job_next = dict(ends)
-        size = _STATE_TAIL_MESSAGES
-        while True:
-            starts = {number: max(first[number], end - size) for number, end in ends.items()}
-            last = None
+        last = None
+        for starts in _tail_starts(first, ends, _STATE_TAIL_MESSAGES):
             for batch in read_messages(self._connection, topic, starts, ends):
                 for key, value in keys_and_values(batch):
                     last = decode_state_message(key, value) or last
-            if last is not None or starts == {number: first[number] for number in starts}:
-                return last
-            size *= 10
+            if last is not None:
+                break
+        return last
 
     def begin(self, read_to: Mapping[int, int], since_ms: int) -> None:
         """Begins, also anew, behind these offsets of ``group-probes``; without any, with what is newer."""
@@ -217,12 +213,9 @@ class OwnTopics:
         topic, count = self._topics.probes, self._connection.topic_id(self._topics.probes)[1]
         ends = ends_of(self._connection, topic, count)
         first = self._connection.first_offsets(topic, count)
-        since = {} if read_to else self._connection.offsets_since(topic, count, since_ms)
-        starts = {}
-        for number, end in ends.items():
-            at = read_to[number] + 1 if number in read_to else since.get(number, first[number])
-            # -1: nothing is so new. A topic that was created again begins at 0.
-            starts[number] = end if at < 0 else at if first[number] <= at <= end else first[number]
+        since = first if read_to else starts_since(self._connection, topic, ends, since_ms)
+        places = {**since, **{number: at + 1 for number, at in read_to.items()}}
+        starts = starts_within(places, first, ends)
         if self._consumer is None:
             self._consumer = self._connection.consumer()
         job = [TopicPartition(self._topics.job, number, at) for number, at in self._job_next.items()]

@@ -42,6 +42,7 @@ from groupreplay.streaming.sources.capture_order import (
     open_capture,
 )
 from groupreplay.streaming.sources.source import (
+    UNKNOWN_CLUSTER,
     DataEnd,
     RecordSource,
     Rows,
@@ -60,7 +61,6 @@ ERA: Final = b"groupreplay.topic_id"
 TOPIC_NAMES: Final = b"groupreplay.topic_names"
 
 _names: Final = MessageDecoder[dict[str, str]](dict[str, str])
-_UNKNOWN_CLUSTER: Final = "unknown"
 _FLUSH_ROWS: Final = 100_000
 _FLUSH_BYTES: Final = 64 * 1024 * 1024
 
@@ -133,7 +133,7 @@ def read_captures(
     """
     _keep_memory()
     files = [open_capture(place, columns or {}) for place in capture_places(paths)]
-    cluster_id = _agreed(files, CLUSTER_ID, "clusters") or _UNKNOWN_CLUSTER
+    cluster_id = _agreed(files, CLUSTER_ID, "clusters") or UNKNOWN_CLUSTER
     era = _agreed(files, ERA, "offsets topics (topic ids)") or "0"
     topic_names = dict[str, str]()
     for file in files:
@@ -176,8 +176,7 @@ def digest_of(paths: Iterable[Path]) -> str:
     """
     found = hashlib.sha256()
     for path in paths:
-        files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-        for file in files:
+        for file in sorted(path.rglob("*.parquet")) if path.is_dir() else [path]:
             try:
                 feed_file(found.update, file)
             except OSError as error:

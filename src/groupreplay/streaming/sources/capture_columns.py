@@ -66,11 +66,10 @@ def _is_hidden(path: Path, folder: Path) -> bool:
 
     Kafka Connect names folders and files after the topic, whose own name begins with an underscore.
     """
-    parts = path.relative_to(folder).parts
     return any(
         part.startswith(".")
         or (part.startswith("_") and "=" not in part and not part.startswith(OFFSETS_TOPIC))
-        for part in parts
+        for part in path.relative_to(folder).parts
     )
 
 
@@ -138,7 +137,7 @@ def column_layout(schema: pa.Schema, place: CapturePlace, renamed: Mapping[str, 
             _need_type(schema.field(column), field, place.path)
             stored[name] = column
         elif name in renamed:
-            raise _unfit(
+            raise unfit(
                 f"the column {renamed[name]} is missing", place.path, f"there are {_listed(schema.names)}"
             )
         elif name.lower() in place.values and not pa.types.is_binary(field.type):
@@ -150,7 +149,7 @@ def column_layout(schema: pa.Schema, place: CapturePlace, renamed: Mapping[str, 
                 f"a capture has the columns {_listed(ROW_SCHEMA.names)}; "
                 f"another name is given by --column {name}=NAME, this file has {_listed(schema.names)}"
             )
-            raise _unfit(f"the column {name} is missing", place.path, fix)
+            raise unfit(f"the column {name} is missing", place.path, fix)
     return ColumnLayout(place.path, stored, constants)
 
 
@@ -170,7 +169,7 @@ def conformed(table: pa.Table, layout: ColumnLayout, schema: pa.Schema = ROW_SCH
         if not field.nullable and column.null_count:
             if field.name not in _NULLS:
                 fix = "records without their place in the log cannot be put in order; leave them out of the file"
-                raise _unfit(f"a row has no {field.name}", layout.path, fix)
+                raise unfit(f"a row has no {field.name}", layout.path, fix)
             column = pc.fill_null(column, scalar_of(_NULLS[field.name], field.type))
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=schema)
@@ -245,7 +244,7 @@ def _need_type(found: pa.Field, wanted: pa.Field, path: Path) -> None:
         fix = f"it must be {wanted.type}"
         if pa.types.is_binary(wanted.type):
             fix = "it must be binary, as Kafka stores it; write it without a conversion to text"
-        raise _unfit(f"the column {found.name} has the type {found.type}", path, fix)
+        raise unfit(f"the column {found.name} has the type {found.type}", path, fix)
 
 
 def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
@@ -267,7 +266,7 @@ def _parsed(text: str, field: pa.Field, path: Path) -> Any:
     if pa.types.is_string(field.type):
         return text
     if not text.isascii() or not text.isdigit():
-        raise _unfit(f"the path has no number for the column {field.name}: {text}", path, "rename the folder")
+        raise unfit(f"the path has no number for the column {field.name}: {text}", path, "rename the folder")
     return int(text)
 
 
@@ -275,5 +274,6 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
 
 
-def _unfit(what: str, path: Path, fix: str) -> GroupReplayError:
+def unfit(what: str, path: Path, fix: str) -> GroupReplayError:
+    """The error for a file that is no capture, or not a whole one."""
     return GroupReplayError(what, where=str(path), fix=fix, exit_code=ExitCode.DATA)

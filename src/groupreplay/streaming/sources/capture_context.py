@@ -90,10 +90,6 @@ class CaptureContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         """The extents of the offsets topic."""
         return [one for one in self.extents if one.topic == OFFSETS_TOPIC]
 
-    def of_probes(self) -> list[PartitionExtent]:
-        """The extents of the prober's answers."""
-        return [one for one in self.extents if one.topic != OFFSETS_TOPIC]
-
 
 _decoder: Final = MessageDecoder[CaptureContext](CaptureContext)
 

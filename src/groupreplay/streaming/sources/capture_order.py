@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.log import BATCH_ROWS, ProgressCallback, plausible_bounds
 from groupreplay.streaming.sources.capture_columns import (
     UNSORTED_SCHEMA,
@@ -28,6 +28,7 @@ from groupreplay.streaming.sources.capture_columns import (
     column_layout,
     conformed,
     is_one_of,
+    unfit,
 )
 from groupreplay.streaming.sources.sorted_blocks import (
     CHUNK_BYTES,
@@ -83,14 +84,14 @@ def _parquet_file(path: Path, **options: Any) -> pq.ParquetFile:
     except OSError as error:
         raise not_opened(path, error) from None
     except (pa.ArrowException, UnicodeDecodeError):
-        raise _unreadable("the file is not a complete Parquet file", path, _CUT) from None
+        raise unfit("the file is not a complete Parquet file", path, _CUT) from None
 
 
 def not_opened(path: Path, error: OSError) -> GroupReplayError:
     """The error for a capture that cannot be opened."""
     # Arrow replaces the system's message by its own text, which repeats the path.
     reason = os.strerror(error.errno) if error.errno else error
-    return _unreadable(f"cannot open the capture, {reason}", path, "check the path and its permissions")
+    return unfit(f"cannot open the capture, {reason}", path, "check the path and its permissions")
 
 
 _COPY: Final = (
@@ -227,10 +228,9 @@ class LogOrder:
 
 
 def _need_partitions(table: pa.Table, path: Path) -> None:
-    bounds = pc.min_max(table["partition"]).as_py()
-    for partition in bounds.values():
+    for partition in pc.min_max(table["partition"]).as_py().values():
         if partition is not None and not 0 <= partition <= _MOST_PARTITION:
-            raise _unreadable(f"the capture names the partition {partition}", path, _COPY)
+            raise unfit(f"the capture names the partition {partition}", path, _COPY)
 
 
 def _row_groups(opened: OpenedFile) -> Iterator[_RowGroup]:
@@ -275,11 +275,7 @@ def reading_capture(path: Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError, KeyError, OverflowError) as error:
         text = str(error).split("\n", 1)[0]
-        raise _unreadable(f"the capture is damaged ({text})", path, _COPY) from None
-
-
-def _unreadable(what: str, path: Path, fix: str) -> GroupReplayError:
-    return GroupReplayError(what, where=str(path), fix=fix, exit_code=ExitCode.DATA)
+        raise unfit(f"the capture is damaged ({text})", path, _COPY) from None
 
 
 def last_record_ms(

@@ -205,8 +205,7 @@ class LatestEnds:
         self._changing, self._swept, self.answered_ms = stored.changing, stored.swept, stored.answered_ms
         for chunk in stored.chunks:
             for topic, number, writer, numbers, about in unpacked_series(chunk):
-                series = _Series(writer, numbers, list(about))
-                self._topics.setdefault(topic, {})[number] = series
+                self._topics.setdefault(topic, {})[number] = _Series(writer, numbers, list(about))
 
     @property
     def _share(self) -> int:

@@ -142,8 +142,7 @@ class LogFolderSource:
 
     def _offsets_replicas(self, folders: Sequence[Path], partitions: Sequence[int]) -> list[Replica]:
         replicas = _replicas(folders, OFFSETS_TOPIC)
-        numbers = {replica.partition for replica in replicas}
-        missing = sorted(set(partitions) - numbers)
+        missing = sorted(set(partitions) - {replica.partition for replica in replicas})
         if replicas and not missing:
             return [replica for replica in replicas if not partitions or replica.partition in partitions]
         name = f"{OFFSETS_TOPIC}-{missing[0]}" if missing else OFFSETS_TOPIC

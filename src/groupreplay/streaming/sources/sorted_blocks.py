@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.contract.log import BATCH_ROWS, numbers
 from groupreplay.streaming.sources.capture_columns import of_one_place
 
@@ -99,8 +99,7 @@ def in_order(tables: list[pa.Table]) -> pa.Table:
     if table.num_rows < 2:
         return table
     offsets = numbers(table["offset"].combine_chunks())
-    steps = np.diff(offsets)
-    least_step = int(steps.min())
+    least_step = int(np.diff(offsets).min())
     if least_step > 0:
         return table
     order = ascending(offsets) if least_step < 0 else np.arange(len(offsets))
@@ -241,9 +240,8 @@ def _spilling() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise GroupReplayError(
+        raise unusable(
             f"the records cannot be sorted, {error.strerror or error}",
-            where=tempfile.gettempdir(),
-            fix="name a folder with free space in TMPDIR; it needs several times the size of the capture",
-            exit_code=ExitCode.USAGE,
+            tempfile.gettempdir(),
+            "name a folder with free space in TMPDIR; it needs several times the size of the capture",
         ) from None

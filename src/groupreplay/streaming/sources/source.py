@@ -20,7 +20,7 @@ from groupreplay.codecs.redpanda import REDPANDA
 from groupreplay.state.policy.broker_log import BrokerLog
 from groupreplay.state.policy.context import Context
 from groupreplay.state.policy.pending import PendingCommit
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.config.retention import Retention, effective
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.contract.log import LogExtent, ProgressCallback, keys_and_values, no_progress
@@ -232,8 +232,7 @@ def shows_rounds(batches: Iterable[pa.RecordBatch]) -> tuple[bool, Iterable[pa.R
     """
     rest = iter(batches)
     head = [batch for batch in [next(rest, None)] if batch is not None]
-    is_probed = any(isinstance(message, RoundSummary) for message in probe_messages(head))
-    return is_probed, chain(head, rest)
+    return any(isinstance(message, RoundSummary) for message in probe_messages(head)), chain(head, rest)
 
 
 def probe_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[ProbeMessage | None]:
@@ -261,11 +260,10 @@ def context_of(rows: Rows, retention: RetentionFlags, **settings: Any) -> Contex
             own_settings=own_settings_now(rows.connection),
         )
     if brokers.retention_ms is None and dialect_of(rows) == REDPANDA:
-        raise GroupReplayError(
+        raise unusable(
             "the records are Redpanda's, whose retention of offsets no setting with Kafka's name has",
-            where=rows.where,
-            fix="give --retention-minutes: group_offset_retention_sec of the cluster in minutes (10080 by default)",
-            exit_code=ExitCode.USAGE,
+            rows.where,
+            "give --retention-minutes: group_offset_retention_sec of the cluster in minutes (10080 by default)",
         )
     if rows.is_probed:
         # A job knew at each moment what the prober had written by then.

@@ -17,7 +17,7 @@ from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import ProgressCallback, next_place, no_progress
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
@@ -95,11 +95,10 @@ def read_topic(
         numbers = [number for number in numbers if number in of_groups]
     ends = connection.end_offsets(OFFSETS_TOPIC, identity.partitions)
     starts = connection.first_offsets(OFFSETS_TOPIC, identity.partitions)
-    spans = [(number, starts[number], ends[number]) for number in numbers]
     return Rows(
         identity.cluster_id,
         identity.era,
-        read_log(connection, spans, progress),
+        read_log(connection, [(number, starts[number], ends[number]) for number in numbers], progress),
         connection,
         identity,
         ends,
@@ -185,11 +184,8 @@ def chosen_partitions(asked: Sequence[int] | None, count: int) -> list[int]:
     """
     wanted = sorted(set(asked)) if asked else list(range(count))
     if wanted and wanted[-1] >= count:
-        raise GroupReplayError(
-            f"there is no partition {wanted[-1]}",
-            where=OFFSETS_TOPIC,
-            fix=f"partitions are numbered 0 to {count - 1}",
-            exit_code=ExitCode.USAGE,
+        raise unusable(
+            f"there is no partition {wanted[-1]}", OFFSETS_TOPIC, f"partitions are numbered 0 to {count - 1}"
         )
     return wanted
 

@@ -76,8 +76,7 @@ def rows_without(groups: ActiveGroups, packed: Iterable[pa.RecordBatch]) -> Iter
 
 
 def _are_rows_of(groups: ActiveGroups, rows: pa.RecordBatch) -> list[bool]:
-    keys = rows["key"].to_pylist()
-    return [key.startswith(GROUP_TAG) and key[len(GROUP_TAG) :] in groups for key in keys]
+    return [key.startswith(GROUP_TAG) and key[len(GROUP_TAG) :] in groups for key in rows["key"].to_pylist()]
 
 
 def _chosen(rows: pa.RecordBatch, is_chosen: Sequence[bool], counts: list[int] | None) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from groupreplay.state.events.event import JobGap
-from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
+from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError, unusable
 from groupreplay.streaming.base.files import mode_of, writers
 from groupreplay.streaming.contract.log import IncidentState, LogMarks
 from groupreplay.streaming.run.document_sync import SyncRecord
@@ -27,7 +27,6 @@ from groupreplay.streaming.run.identity import (
     check_identity,
     decode_identity,
     next_event_era,
-    refused,
     unreadable_identity,
 )
 from groupreplay.streaming.spark.checkpoint_files import (
@@ -358,4 +357,4 @@ class Checkpoint:
 
 
 def _not_renamed(location: str) -> GroupReplayError:
-    return refused(location, "the checkpoint cannot be written", "check its rights and its disk")
+    return unusable("the checkpoint cannot be written", location, "check its rights and its disk")

@@ -21,8 +21,14 @@ from typing import IO, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
-from groupreplay.streaming.run.identity import NEW_CHECKPOINT, Identity, damaged, refused
+from groupreplay.streaming.base.errors import (
+    ExitCode,
+    GroupReplayError,
+    UnreachableError,
+    UnwritableError,
+    unusable,
+)
+from groupreplay.streaming.run.identity import NEW_CHECKPOINT, Identity, damaged
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +100,7 @@ def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> N
         GroupReplayError: it was not made by groupreplay, or is damaged.
     """
     if known is None and has_run(files):
-        raise refused(location, "the checkpoint was not made by groupreplay", NEW_CHECKPOINT)
+        raise unusable("the checkpoint was not made by groupreplay", location, NEW_CHECKPOINT)
     found = damage(files)
     if found is not None:
         raise damaged(f"{location}/{found.name}", found.what)
@@ -156,13 +162,12 @@ def opening(location: str) -> Iterator[None]:
         yield
     except (Py4JJavaError, PySparkException) as error:
         words = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-        raise GroupReplayError(
+        raise unusable(
             f"the file system of the checkpoint cannot be used: {words.splitlines()[0]}",
-            where=location,
-            fix="for a class that is not found add the jars of this file system to Spark, all of one release (for S3: "
+            location,
+            "for a class that is not found add the jars of this file system to Spark, all of one release (for S3: "
             "org.apache.hadoop:hadoop-aws of the Hadoop in this Spark, by spark.jars.packages); else correct the "
             "address and its settings",
-            exit_code=ExitCode.USAGE,
         ) from None
 
 
@@ -295,11 +300,10 @@ def opened_lock(jvm: Any, folder: Path, location: str) -> Iterator[CheckpointLoc
 
 def in_use(location: str, owner: str) -> GroupReplayError:
     """The error for a checkpoint that another job holds."""
-    return GroupReplayError(
+    return unusable(
         "another job is using this checkpoint",
-        where=location,
-        fix=f"stop it (its owner: {owner}), or use another --checkpoint",
-        exit_code=ExitCode.USAGE,
+        location,
+        f"stop it (its owner: {owner}), or use another --checkpoint",
     )
 
 

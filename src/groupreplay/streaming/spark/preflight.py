@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, unusable
 from groupreplay.streaming.kafka.raw_log import can_fetch
 from groupreplay.streaming.local.platforms import LINE_NAMES, find_java, find_line, javas_of
 from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
@@ -83,13 +83,12 @@ def continued_plan(settings: RunSettings, plan: TopicPlan, checkpoint: Checkpoin
     if not plan.by_connector or not checkpoint.is_ahead():
         return plan
     if settings.log_source == "connector" or not has_python_sources():
-        raise GroupReplayError(
+        raise unusable(
             "the last run on this checkpoint has read active groups ahead of the others, and only groupreplay's own "
             "source can go on there",
-            where=checkpoint.location,
-            fix="use --log-source python, with Spark 4.2 or later, until the log is read to its end; or another "
+            checkpoint.location,
+            "use --log-source python, with Spark 4.2 or later, until the log is read to its end; or another "
             "--checkpoint",
-            exit_code=ExitCode.USAGE,
         )
     return replace(plan, by_connector=False)
 
@@ -105,12 +104,11 @@ def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> 
         need_python_sources(spark)
         _open_source(spark, plan)
     elif _partitions_with_data(connection, plan.partitions) and not _planned(spark, plan):
-        raise GroupReplayError(
+        raise unusable(
             "Spark's Kafka connector plans to read no partition of a topic that holds records",
-            where=plan.topic,
-            fix=f"keep {OLD_OFFSETS}=true, which this internal topic needs, or read it with "
+            plan.topic,
+            f"keep {OLD_OFFSETS}=true, which this internal topic needs, or read it with "
             f"--log-source python (Spark 4.2 or later); this is Spark {spark.version}",
-            exit_code=ExitCode.USAGE,
         )
 
 
@@ -121,11 +119,11 @@ def check_line(spark: SparkSession) -> None:
         GroupReplayError: the watermark does not reach the function.
     """
     if find_line(spark.version) is None and not watermark_is_passed(spark):
-        raise GroupReplayError(
+        raise unusable(
             f"Spark {spark.version} does not pass the watermark to the function of applyInPandasWithState: "
             "no deadline of a group would ever come",
-            fix=f"use one of these lines of Spark: {LINE_NAMES}",
-            exit_code=ExitCode.USAGE,
+            None,
+            f"use one of these lines of Spark: {LINE_NAMES}",
         )
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.config.properties import SHADED
 from groupreplay.streaming.local.platforms import (
     LINE_NAMES,
@@ -20,6 +20,7 @@ from groupreplay.streaming.local.platforms import (
     find_line,
     is_newer,
     line_name,
+    without_pyspark,
 )
 from groupreplay.streaming.spark.internals.jvm import jvm_of
 
@@ -52,11 +53,7 @@ def need_pyspark() -> str:
         GroupReplayError: there is none, it cannot run here, or the job does not support it.
     """
     if importlib.util.find_spec("pyspark") is None:
-        raise GroupReplayError(
-            "pyspark is not installed",
-            fix="pip install 'groupreplay[spark]' (on a cluster: use the platform's Spark)",
-            exit_code=ExitCode.USAGE,
-        )
+        raise without_pyspark()
     import pyspark
 
     release: str = pyspark.__version__
@@ -126,11 +123,10 @@ def need_python_sources(spark: SparkSession) -> None:
         GroupReplayError: it has none.
     """
     if not has_python_sources():
-        raise GroupReplayError(
+        raise unusable(
             f"Spark {spark.version} has no Python data sources that bound a batch",
-            where="--log-source python",
-            fix="leave it out: the Kafka connector of this Spark reads the offsets topic; Spark 4.2 or later has them",
-            exit_code=ExitCode.USAGE,
+            "--log-source python",
+            "leave it out: the Kafka connector of this Spark reads the offsets topic; Spark 4.2 or later has them",
         )
 
 

@@ -18,7 +18,7 @@ from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, ProbeMessage, decode_message
 from groupreplay.streaming.delivery.outlet import Outlet
 from groupreplay.streaming.engine.live import Live
-from groupreplay.streaming.engine.replay import EventHead, events_in_order
+from groupreplay.streaming.engine.replay import Filter, events_in_order
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.streaming.watch.incidents import PolledIncidents
 from groupreplay.streaming.watch.kept_ends import Rounds
@@ -51,10 +51,6 @@ class Outcome(NamedTuple):
     messages: Sequence[pa.RecordBatch] = ()
 
 
-def _every(_: EventHead) -> bool:
-    return True
-
-
 class Polls:
     """The engine with its memory: ``take`` each poll, then say which events were ``delivered``.
 
@@ -79,8 +75,7 @@ class Polls:
         self._own = MessageLog(memory.next_message)
         self._file = file
         self._change = Change()
-        numbers = chain(memory.pending, *memory.outgoing.values())
-        self._next_number = max(numbers, default=0) + 1
+        self._next_number = max(chain(memory.pending, *memory.outgoing.values()), default=0) + 1
         self._open_answers = OpenAnswers(memory.answers)
         self._incidents = PolledIncidents(context, memory.incidents)
         self._outlets = outlets
@@ -100,7 +95,7 @@ class Polls:
         written = list(chain(self._first, self.engine.take(rows, read.read_ms), passed))
         self._first = ()
         written += self._incidents.found(written, heard, passed_ms)
-        events = dict(enumerate(events_in_order(written, _every), self._next_number))
+        events = dict(enumerate(events_in_order(written, Filter()), self._next_number))
         self._next_number += len(events)
         self.read_to.update(read.read_to)
         outgoing = [self._chosen(outlet, written, events) for outlet in self._outlets]

@@ -166,11 +166,10 @@ class StateFile:
                 _note(db, "owner", msgspec.json.encode(owner))
             return owner
         if first.cluster_id != owner.cluster_id:
-            raise GroupReplayError(
+            raise unusable(
                 f"the state is that of cluster {first.cluster_id}, this cluster is {owner.cluster_id}",
-                where=str(self.path),
-                fix="give each cluster a --state file of its own",
-                exit_code=ExitCode.USAGE,
+                self.path,
+                "give each cluster a --state file of its own",
             )
         if (first.era, first.partitions) != (owner.era, owner.partitions):
             raise GroupReplayError(

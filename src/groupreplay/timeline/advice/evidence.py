@@ -141,6 +141,25 @@ def stop_effects(bounds: tuple[int, int | None], savings: Sequence[Saving]) -> l
     return [effect if likely is None else likely_effect(effect, likely, _of_begins(savings))]
 
 
+def saved_effects(
+    least: Sequence[Rebalance],
+    most: Sequence[Rebalance],
+    how: str,
+    savings: Sequence[Saving],
+    why: str = _LIKELY_COUNT,
+) -> list[Effect]:
+    """Both effects of a setting that would have saved these rebalances, at least and at most."""
+    return [
+        rebalance_effect((len(least), len(most)), how, savings, why),
+        *stop_effects((stopped(least)[0], stopped(most)[1]), savings),
+    ]
+
+
+def exactly(measure: Measure, number: int, how: str) -> Effect:
+    """An effect of which no bound differs from the other."""
+    return Effect(measure=measure, least=number, most=number, how=how)
+
+
 def likely_effect(effect: Effect, likely: LikelySum, how: str) -> Effect:
     """The effect with its likely range, and its sum in words."""
     text = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from operator import attrgetter
 from typing import Any, Final
 
-from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.timeline import findings
 from groupreplay.timeline.advice.rebalances import Rebalance, rebalances_of
 from groupreplay.timeline.commit_rates import CommitLog
@@ -115,7 +115,7 @@ def advice_input(
     backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
     return AdviceInput(
         group_id=given.group_id,
-        group_type=_type(states, told),
+        group_type=findings.group_type(told, states),
         since_ms=since_ms,
         until_ms=until_ms,
         known_ms=known_ms,
@@ -124,7 +124,7 @@ def advice_input(
         rebalances=rebalances_of(here, slots, lanes, commit_times, backlog),
         slots=slots,
         states=states,
-        conditions=findings.condition_bars(told, _row, lambda _: ""),
+        conditions=findings.condition_bars(told, attrgetter("index"), lambda _: ""),
         commits=given.commits,
         commit_times=commit_times,
         lanes=lanes,
@@ -145,7 +145,7 @@ def _slots(
     lanes = event_lanes(events)
     if given.records:
         lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
-    slots, _ = slot_lanes(lanes, window, {}, {}, MemberEnds.of(events, _row), _NO_LIMITS)
+    slots, _ = slot_lanes(lanes, window, {}, {}, MemberEnds.of(events, attrgetter("index")), _NO_LIMITS)
     return lanes, slots
 
 
@@ -162,16 +162,6 @@ def _since_ms(
     times = [*(event.time_ms for event in events), *(span.since_ms for span in states)]
     times += [int(given.commits.at_ms.min())] if len(given.commits.at_ms) else []
     return max(min(times, default=until_ms - 1), given.since_ms or 0)
-
-
-def _type(states: Sequence[StateSpan], events: Sequence[ReadEvent]) -> str:
-    if states:
-        return states[-1].group_type
-    return events[-1].text("group_type") if events else GroupType.CLASSIC.value
-
-
-def _row(event: ReadEvent) -> int | None:
-    return event.index
 
 
 def states_named(history: AdviceInput, state: str) -> list[tuple[StateSpan, int | None]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.state.phrases import counted, milliseconds
-from groupreplay.timeline.advice.evidence import finding
+from groupreplay.timeline.advice.evidence import exactly, finding
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput, states_named
 from groupreplay.timeline.states import StateSpan
@@ -148,13 +148,6 @@ def unused_group(history: AdviceInput) -> Iterator[Finding]:
         f"nobody has used the group for {milliseconds(history.use.unused_ms)}; it has offsets of "
         f"{counted(partitions, 'partition')}",
         ("group", "delete it with kafka-consumer-groups.sh, if nobody needs its offsets"),
-        [
-            Effect(
-                measure="partitions",
-                least=partitions,
-                most=partitions,
-                how="partitions of which the group has a committed offset",
-            )
-        ],
+        [exactly("partitions", partitions, "partitions of which the group has a committed offset")],
         history.named("group.emptied"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from groupreplay.timeline import findings
 from groupreplay.timeline.commit_times import CommitTimes, Place
@@ -86,7 +87,7 @@ def rebalances_of(
     made = [
         (change, given_up.before(change.flag.at_ms, commits))
         for change in _changes(
-            events, slots, findings.generation_flags(events, _row, lanes.slot_of.get, backlog)
+            events, slots, findings.generation_flags(events, attrgetter("index"), lanes.slot_of.get, backlog)
         )
     ]
     began = begins([_joins(change, lost, commits) for change, lost in made])
@@ -189,10 +190,6 @@ def _joins(change: _Change, given_up: Sequence[_GivenUp], commits: CommitTimes) 
             at_ms - change.flag.least_ms,
         ),
     )
-
-
-def _row(event: ReadEvent) -> int | None:
-    return event.index
 
 
 def _ids(event: ReadEvent, field_name: str) -> set[str]:

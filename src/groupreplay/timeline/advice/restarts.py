@@ -13,9 +13,7 @@ from groupreplay.timeline.advice.evidence import (
     begin_assumed,
     finding,
     ordering,
-    rebalance_effect,
-    stop_effects,
-    stopped,
+    saved_effects,
     sure_savings,
 )
 from groupreplay.timeline.advice.finding import Finding, Kind
@@ -95,10 +93,7 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
     if len(most) < _LEAST_REBALANCES or not least:
         return
     saved = savings(most, least, perhaps, limits)
-    effects = [
-        rebalance_effect((len(least), len(most)), _IN_PLACE, saved),
-        *stop_effects((stopped(least)[0], stopped(most)[1]), saved),
-    ]
+    effects = saved_effects(least, most, _IN_PLACE, saved)
     assumed = {} if len(known) == len(ids) else {"session_timeout_ms": DEFAULT_SESSION_TIMEOUT_MS}
     yield finding(
         history,
@@ -156,10 +151,7 @@ def random_instance_ids(history: AdviceInput) -> Iterator[Finding]:
     replaced = _replaced(history, once)
     surely = [each for each in moves if each.came <= replaced.keys() and each.went <= {*replaced.values()}]
     saved = sure_savings(moves, surely)
-    effects = [
-        rebalance_effect((len(surely), len(moves)), _OF_NEW_IDS, saved),
-        *stop_effects((stopped(surely)[0], stopped(moves)[1]), saved),
-    ]
+    effects = saved_effects(surely, moves, _OF_NEW_IDS, saved)
     yield finding(
         history,
         Kind.RANDOM_INSTANCE_IDS,
@@ -223,11 +215,8 @@ def two_waves(history: AdviceInput) -> Iterator[Finding]:
     spared_rebalances = explained(history.rebalances, spared, after_ms=history.complete_ms)
     if not spared_rebalances:
         return
-    saved, count = sure_savings(spared_rebalances, spared_rebalances), len(spared_rebalances)
-    effects = [
-        rebalance_effect((count, count), _OF_SECOND_WAVES, saved),
-        *stop_effects(stopped(spared_rebalances), saved),
-    ]
+    saved = sure_savings(spared_rebalances, spared_rebalances)
+    effects = saved_effects(spared_rebalances, spared_rebalances, _OF_SECOND_WAVES, saved)
     yield finding(
         history,
         Kind.TWO_WAVES,

@@ -17,9 +17,7 @@ from groupreplay.timeline.advice.evidence import (
     begin_assumed,
     finding,
     ordering,
-    rebalance_effect,
-    stop_effects,
-    stopped,
+    saved_effects,
     sure_savings,
 )
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
@@ -96,10 +94,7 @@ def _session_finding(
     most = explained(history.rebalances, perhaps, after_ms=history.complete_ms)
     limits = {away.restart.before.member_id: value_ms for away in absences}
     saved = savings(most, least, absences, limits)
-    effects = [
-        rebalance_effect((len(least), len(most)), _OF_SESSIONS, saved),
-        *stop_effects((stopped(least)[0], stopped(most)[1]), saved),
-    ]
+    effects = saved_effects(least, most, _OF_SESSIONS, saved)
     names = sorted({event.text("instance_id") for event in events})
     of = "" if before_ms is None else f" of {milliseconds(before_ms)}"
     return finding(
@@ -132,12 +127,8 @@ def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
     limit = f" of {milliseconds(max(timeouts))}" if timeouts else ""
     gap_ms = _usual_work_ms(history)
     # It polled again, so that it would have with a longer interval.
-    again = explained(history.rebalances, back, after_ms=history.complete_ms)
-    saved = sure_savings(caused, again)
-    effects = [
-        rebalance_effect((0, len(caused)), _OF_SLOW_WORK, saved, _LIKELY_AGAIN),
-        *stop_effects((0, stopped(caused)[1]), saved),
-    ]
+    saved = sure_savings(caused, explained(history.rebalances, back, after_ms=history.complete_ms))
+    effects = saved_effects((), caused, _OF_SLOW_WORK, saved, _LIKELY_AGAIN)
     yield finding(
         history,
         Kind.MAX_POLL_INTERVAL,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
-from groupreplay.timeline.advice.evidence import finding, middle
+from groupreplay.timeline.advice.evidence import exactly, finding, middle
 from groupreplay.timeline.advice.finding import NEEDED_MS, Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 
@@ -44,14 +44,7 @@ def members_without_work(history: AdviceInput) -> Iterator[Finding]:
         f"{len(without)} of {counted(len(history.members), 'member')} own none of "
         f"{counted(partitions, 'partition')}: {first_of(without, member)}",
         ("members", f"{len(history.members) - len(without)}, or more partitions"),
-        [
-            Effect(
-                measure="members",
-                least=len(without),
-                most=len(without),
-                how="members at the end of the history that own no partition",
-            )
-        ],
+        [exactly("members", len(without), "members at the end of the history that own no partition")],
         (event for _, event in idle),
     )
 
@@ -85,11 +78,10 @@ def uneven_assignment(history: AdviceInput) -> Iterator[Finding]:
             "cooperative-sticky, or group.protocol=consumer with the assignor uniform",
         ),
         [
-            Effect(
-                measure="partitions",
-                least=_count(most) - share,
-                most=_count(most) - share,
-                how="partitions of the largest owner above an even share, at the end of the history",
+            exactly(
+                "partitions",
+                _count(most) - share,
+                "partitions of the largest owner above an even share, at the end of the history",
             )
         ],
         [rebalance.event for rebalance in history.rebalances[-1:]],
@@ -114,14 +106,7 @@ def differing_members(history: AdviceInput) -> Iterator[Finding]:
         Kind.DIFFERING_MEMBERS,
         f"{first_of(odd, member)} differ from the other members: {'; '.join(differences.values())}",
         ("members", "one configuration for all members of a group"),
-        [
-            Effect(
-                measure="members",
-                least=len(odd),
-                most=len(odd),
-                how="members whose topics or timeouts are not those of most members",
-            )
-        ],
+        [exactly("members", len(odd), "members whose topics or timeouts are not those of most members")],
         [rebalance.event for rebalance in history.rebalances[-1:]],
     )
 

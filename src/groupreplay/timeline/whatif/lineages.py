@@ -51,8 +51,7 @@ class Lineages:
         for change in recorded.changes:
             if isinstance(change, Replacement):
                 if change.old_member_id in lineages.client_of:
-                    number = lineages.client_of[change.old_member_id]
-                    lineages.client_of[change.new_member_id] = number
+                    lineages.client_of[change.new_member_id] = lineages.client_of[change.old_member_id]
                     if (member := members.pop(change.old_member_id, None)) is not None:
                         members[change.new_member_id] = member
                 continue

@@ -380,7 +380,6 @@ def _hangs_of(
     commits: CommitTimes, client: int, places: frozenset[Place], span: tuple[int, int], least_ms: int
 ) -> Iterator[ClientHang]:
     since_ms, until_ms = span
-    times = commits.between(places, since_ms, until_ms)
-    for last_ms, next_ms in pairwise(times):
+    for last_ms, next_ms in pairwise(commits.between(places, since_ms, until_ms)):
         if next_ms - last_ms > least_ms:
             yield ClientHang(client=client, last_ms=last_ms, next_ms=next_ms)

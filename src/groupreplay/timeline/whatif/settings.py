@@ -156,8 +156,7 @@ class PlaySettings:
 
     def script_fields(self) -> dict[str, Any]:
         """The fields of a ``Script``."""
-        values = self._of(CLIENT_SETTINGS)
-        fields = fields_of(CLIENT_SETTINGS, values)
+        fields = fields_of(CLIENT_SETTINGS, self._of(CLIENT_SETTINGS))
         return fields | {"instance_id": STATIC if self[INSTANCE] == AUTO else None}
 
     def broker_settings(self) -> Settings:
