@@ -59,7 +59,6 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
         "streaming.spark.faults: run the release",
         "streaming.spark.faults: start the job with",
         "streaming.spark.preflight: use one of these",
-        "streaming.spark.session_checks: pip install 'groupreplay[spark]'",
         "streaming.spark.session_checks: leave it out:",
         "streaming.spark.session_checks: pip install setuptools,",
         "streaming.spark.session_checks: start it with:",
