@@ -93,7 +93,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
             "usual_gap_ms": 8_192,
             "partition_count": 6,
         },
-        "no commit from 00:01:31.000 to 00:06:36.000 (5 min 5 s) on 6 partitions, usually one every 8.2 s",
+        "no commit from 00:01:31.000 to 00:06:36.000 UTC (5 min 5 s) on 6 partitions, usually one every 8.2 s",
     ),
     (
         "offsets.deleted",
@@ -296,7 +296,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
         "rebalance.stuck",
         {**STUCK, "blockers": [{**MEMBER, "revoking": {"orders": "0-3"}, "fenced_at_ms": 400_000}]},
         "Reconciling for 3 min 0 s, not revoked, blocked by pods-7 on 10.0.0.7 "
-        "(holds orders 0-3, will be fenced at 00:06:40.000); next: take a thread dump of the first",
+        "(holds orders 0-3, will be fenced at 00:06:40.000 UTC); next: take a thread dump of the first",
     ),
     (
         "rebalance.stuck",
