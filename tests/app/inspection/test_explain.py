@@ -95,7 +95,7 @@ def test_a_group() -> None:
         ("Stable", ("CompletingRebalance",)),
     ]
     assert [(row.generation, row.trigger, row.joined, row.left) for row in told.rebalances] == [
-        (2, "members_changed", 1, 1)
+        (2, "member_joined", 1, 1)
     ]
     assert told.offsets == ()
     questions = [question for question, _ in explanation_tables(told)]

@@ -41,12 +41,11 @@ PAGE = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
 LOGIN = "User:groupreplay"
 TOPICS = TopicNames()
 OUTPUT_TOPICS = (TOPICS.events, TOPICS.states, TOPICS.dead_letters, TOPICS.job, TOPICS.probes)
-#: Operations on a topic that bring Describe along.
-CONTAINING = {AclOperation.READ, AclOperation.WRITE}
 #: The line that `events` prints at the end of the condition.
 ENDED = re.compile(r"  OK +quickstart .*rebalance stuck: resolved")
 SPARK_GROUPS = "Describe on group spark-kafka-source-*"
 EVERY_GROUP = "Describe on group *"
+EVERY_TOPIC = "Describe on topic *"
 
 
 def blocks(heading: str) -> list[str]:
@@ -82,7 +81,7 @@ def checked(guarded: SecuredBroker, folder: Path) -> tuple[int, dict[str, str]]:
         patch.chdir(folder)
         patch.setattr(cluster_checks, "_CLOCK_SECONDS", 0.1)
         patch.setattr(clients, "REQUEST_SECONDS", 5.0)
-        result = invoke("check", "--no-ends", "-o", "json", *words)
+        result = invoke("check", "-o", "json", *words)
     found = {one["check"]: one["status"] for one in json.loads(result.stdout)}
     return result.exit_code, {
         name: status for name, status in found.items() if status in ("warning", "failed")
@@ -135,8 +134,10 @@ def test_the_rights_are_enough(guarded: SecuredBroker, login: Path) -> None:
     """Without topics and with them `check` finds every right, and they are those that it asks for."""
     delete_topics(guarded)
     assert checked(guarded, login) == (ExitCode.OK, {})
-    wanted = {str(one) for one in [*source_rights(probe=True, ask_retention=True), *sink_rights(TOPICS)]}
-    implied = {one for one in wanted if one.startswith("Describe on topic")} | {SPARK_GROUPS}
+    wanted = {
+        str(one) for one in [*source_rights(probe=True, ask_retention=True, ends=True), *sink_rights(TOPICS)]
+    }
+    implied = {one for one in wanted if one.startswith("Describe on topic ")} - {EVERY_TOPIC} | {SPARK_GROUPS}
     found = granted(guarded)
     assert {named(one) for one in found if one.operation != AclOperation.CREATE} == wanted - implied
     assert {one.name for one in found if one.operation == AclOperation.CREATE} == set(OUTPUT_TOPICS)
@@ -158,13 +159,10 @@ def test_no_other_right_is_too_much(guarded: SecuredBroker, login: Path) -> None
     for right in rights:
         with without(guarded, right):
             code, wrong = checked(guarded, login)
-        asked = [*source_rights(probe=True, ask_retention=True), *sink_rights(TOPICS)]
+        asked = [*source_rights(probe=True, ask_retention=True, ends=True), *sink_rights(TOPICS)]
         sparable = [str(one) for one in asked if not one.needed]
-        # What the right brings along, unless another one does.
-        others = {one.name for one in rights if one.operation in CONTAINING and one != right}
-        alone = right.operation in CONTAINING and right.name not in others
-        contained = {f"Describe on topic {right.name}"} if alone else set()
-        contained |= {SPARK_GROUPS} if named(right) == EVERY_GROUP else set()
+        # What the right brings along, and no other one: every topic may be described.
+        contained = {SPARK_GROUPS} if named(right) == EVERY_GROUP else set()
         assert {one for one in wrong if " on " in one} == {named(right), *contained}
         assert wrong[named(right)] == ("warning" if named(right) in sparable else "failed")
         is_spared = named(right) in sparable and named(right) != EVERY_GROUP

@@ -25,7 +25,7 @@ from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 QUICK_START = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
-UNITS = ("groupreplay.service", "groupreplay-serve.service")
+UNITS = ("groupreplay.service", "groupreplay-serve.service", "groupreplay-watch.service")
 TOPICS = TopicNames()
 OUTPUT_TOPICS = {TOPICS.events, TOPICS.states, TOPICS.dead_letters, TOPICS.job, TOPICS.probes}
 #: Every right of every login.
