@@ -9,7 +9,7 @@ errors. Writers write what the version has room for and raise ``UNWRITABLE`` for
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from itertools import count, groupby
 from sys import getsizeof
@@ -65,40 +65,52 @@ class CompiledReader(Protocol):
 @once
 def compiled(message: type[Struct], form: Form) -> CompiledReader:
     """The reader of a message that is laid out in this form."""
-    source = _Source(form)
-    lines = ["def read(data, at, budget, version=0):", " size = len(data)"]
-    lines += [" " + line for line in _message(source, message)]
-    scope: dict[str, Any] = {**source.names}
-    # The text is made of the declarations in this package alone.
-    exec("\n".join(lines), scope)  # noqa: S102
-    reader: CompiledReader = scope["read"]
+    source = _ReaderSource(form)
+    lines = ["size = len(data)", *_message_reader(source, message)]
+    reader: CompiledReader = source.function("data, at, budget, version=0", lines)
     return reader
 
 
 class _Source:
-    """The names that the text of one reader uses, and the lines that read each type."""
+    """The text of one function, and the names that it uses."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: Form, **names: Any) -> None:
         self.form = form
-        self.names: dict[str, Any] = {
-            "Irregular": _IrregularError,
-            "getsizeof": getsizeof,
-            "new": object.__new__,
-            "read_tags": read_tags,
-            "read_uvarint": read_uvarint,
-            "unpack_from": struct.unpack_from,
-        }
+        self._names = names
         self._numbers = count()
 
     def name(self, value: Any) -> str:
         """A name for a value."""
         name = f"v{next(self._numbers)}"
-        self.names[name] = value
+        self._names[name] = value
         return name
 
     def variable(self) -> str:
         """A name for a variable."""
         return f"x{next(self._numbers)}"
+
+    def function(self, parameters: str, lines: Iterable[str]) -> Any:
+        """The function with these parameters and lines."""
+        text = "\n".join([f"def made({parameters}):", *(" " + line for line in lines)])
+        scope = {**self._names}
+        # The text is made of the declarations in this package alone.
+        exec(text, scope)  # noqa: S102
+        return scope["made"]
+
+
+class _ReaderSource(_Source):
+    """With the lines that read each type."""
+
+    def __init__(self, form: Form) -> None:
+        super().__init__(
+            form,
+            Irregular=_IrregularError,
+            getsizeof=getsizeof,
+            new=object.__new__,
+            read_tags=read_tags,
+            read_uvarint=read_uvarint,
+            unpack_from=struct.unpack_from,
+        )
 
     def value(self, kind: WireType, *, nullable: bool, into: str) -> Iterator[str]:
         """The lines that read a value into a variable."""
@@ -169,7 +181,7 @@ class _Source:
         yield from ("elif mark != 1: raise Irregular", "else:", f" {read}")
 
 
-def _message(source: _Source, message: type[Struct]) -> Iterator[str]:
+def _message_reader(source: _ReaderSource, message: type[Struct]) -> Iterator[str]:
     """The lines that read the fields and make the message."""
     present = [field for field in wires(message) if field.exists_in(source.form.version)]
     inline = [field for field in present if field.tag is None]
@@ -206,7 +218,7 @@ def _message(source: _Source, message: type[Struct]) -> Iterator[str]:
     yield "return message, at"
 
 
-def _numbers(source: _Source, fields: list[Wire], variables: dict[str, str]) -> Iterator[str]:
+def _numbers(source: _ReaderSource, fields: list[Wire], variables: dict[str, str]) -> Iterator[str]:
     """The lines that read numbers which follow each other: all at once."""
     layout = struct.Struct(
         ">" + "".join(field.type.code for field in fields if isinstance(field.type, Number))
@@ -241,36 +253,25 @@ class CompiledWriter(Protocol):
 def compiled_writer(message: type[Struct], form: Form) -> CompiledWriter:
     """The writer of a message in this layout."""
     source = _WriterSource(form)
-    lines = ["def write(out, message):", *(" " + line for line in _message_writer(source, message))]
-    scope: dict[str, Any] = {**source.names}
-    # The text is made of the declarations in this package alone.
-    exec("\n".join(lines), scope)  # noqa: S102
-    writer: CompiledWriter = scope["write"]
+    writer: CompiledWriter = source.function("out, message", _message_writer(source, message))
     return writer
 
 
-class _WriterSource:
-    """The names that the text of one writer uses, and the lines that write each type."""
+class _WriterSource(_Source):
+    """With the lines that write each type."""
 
     def __init__(self, form: Form) -> None:
-        self.form = form
-        self.names: dict[str, Any] = {
-            "Unwritable": _UnwritableError,
-            "pack": struct.pack,
-            "write_tags": write_tags,
-            "write_uvarint": write_uvarint,
-        }
-        self._numbers = count()
-
-    def name(self, value: Any) -> str:
-        """A name for a value."""
-        name = f"v{next(self._numbers)}"
-        self.names[name] = value
-        return name
+        super().__init__(
+            form,
+            Unwritable=_UnwritableError,
+            pack=struct.pack,
+            write_tags=write_tags,
+            write_uvarint=write_uvarint,
+        )
 
     def value(self, kind: WireType, of: str, *, nullable: bool) -> Iterator[str]:
         """The lines that write the value that an expression has."""
-        content = f"x{next(self._numbers)}"
+        content = self.variable()
         yield f"{content} = {of}"
         if isinstance(kind, Number):
             yield f"out += {self.name(struct.Struct('>' + kind.code).pack)}({content})"
@@ -320,7 +321,7 @@ class _WriterSource:
         if isinstance(element, Number):
             yield f"out += pack(f'>{{len({content})}}{element.code}', *{content})"
             return
-        item = f"x{next(self._numbers)}"
+        item = self.variable()
         yield f"for {item} in {content}:"
         yield from (" " + line for line in self.value(element, item, nullable=False))
 

@@ -207,14 +207,14 @@ def did_not_rejoin(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
 
 def removed_again(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """A slot that was gone several times after its rebalance timeout."""
-    event, places = episode.event, {(member.client_id, member.client_host) for member in episode.members}
+    event, places = episode.event, set(map(_place, episode.members))
     # The condition counts those that began it.
     later = [
         left
         for left in facts.named("member.left", event.time_ms + 1, episode.end_ms(facts))
         if left.text("reason") in _TIMEOUTS
         and (member := blamed_member(left.data)) is not None
-        and (member.client_id, member.client_host) in places
+        and _place(member) in places
     ]
     times = counted(len(event.items("dropped_ms")) + len(later), "time")
     timeout = milliseconds(event.number("rebalance_timeout_ms"))
@@ -317,8 +317,11 @@ def _came_back(member: BlamedMember, episode: Episode, facts: VerdictFacts) -> i
     return sum(episode.began_ms <= tenure.since_ms <= end_ms for tenure in tenures)
 
 
-def _place(lane: SlotLane) -> tuple[str, ...]:
-    return (lane.client_id, lane.client_host) if lane.instance_id is None else (lane.instance_id,)
+def _place(member: BlamedMember | SlotLane) -> tuple[str, ...]:
+    """By what the members of a slot are recognised."""
+    if member.instance_id is not None:
+        return (member.instance_id,)
+    return member.client_id, member.client_host
 
 
 def one_slot_returns(episode: Episode, facts: VerdictFacts) -> Conclusion | None:

@@ -163,6 +163,7 @@ def shown_conditions(facts: VerdictFacts) -> list[tuple[int, ConditionBar]]:
 
 
 def _implies(other: ConditionBar, bar: ConditionBar) -> bool:
+    """Of the same time; ``app/serve/history/episode_queries.py`` has the rule in SQL."""
     begins = bar.until_ms is None or other.since_ms <= bar.until_ms
     ends = other.until_ms is not None and other.until_ms < bar.since_ms
     return other.name == kind_named(bar.name).IMPLIED_BY and begins and not ends

@@ -61,8 +61,8 @@ class Departure(msgspec.Struct, frozen=True):
         """Why it left, as far as that can be stated."""
         return self.finding.reason
 
-    def is_after(self, began_ms: int | None) -> bool:
-        """Whether a rebalance that had begun by then (None: not known) was not begun by it, but removed the member."""
+    def is_by_rebalance(self, began_ms: int | None) -> bool:
+        """Whether the rebalance removed it, and was not begun by that; ``began_ms``: by when it had begun, if known."""
         if self.reason == "rebalance_timeout":
             return True
         earliest_ms = next(
@@ -257,7 +257,7 @@ def trigger(
     diff: GenerationDiff, departures: Sequence[Departure] = (), began_ms: int | None = None
 ) -> Trigger:
     """What triggered the rebalance, as far as two generations show it; ``began_ms``: by when it had begun."""
-    removed = {departure.member.member_id for departure in departures if departure.is_after(began_ms)}
+    removed = {departure.member.member_id for departure in departures if departure.is_by_rebalance(began_ms)}
     if removed:
         old, left = (
             tuple(member for member in members if member.member_id not in removed)

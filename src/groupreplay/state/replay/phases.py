@@ -71,8 +71,9 @@ def _not_rebalancing(phase: Phase) -> _Row:
 
 
 def _with_members(phase: Phase) -> _Row:
-    """Only an Empty group exists by its offsets alone."""
+    """Of a group with members in this state; every probe shows what the state is now."""
     return {
+        # Only an Empty group exists by its offsets alone.
         **_stays(phase, Observed.COMMIT, Observed.NOTHING_LEFT),
         Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.EMPTIED),
         Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),

@@ -44,8 +44,10 @@ REQUEST_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 2 * REQUEST_SECONDS
 #: Topics per DescribeTopics request: the response lists every partition of each.
 _TOPICS_A_REQUEST: Final = 500
-#: How often a partition is asked for its offsets while it changes its leader, and the pause between.
+#: How often a partition is asked for its offsets while it changes its leader, and the pause between; twice, if the
+#: question is whether it answers now.
 _LEADER_TRIES: Final = 6
+_TRIES_NOW: Final = 2
 _LEADER_PAUSE_SECONDS: Final = 0.5
 
 # librdkafka logs a line for every failed attempt; error_cb receives the important ones. --debug shows all lines.
@@ -239,7 +241,8 @@ class Connection:
         """Why one of these partitions, or without any a broker, gives no answer in time; None when all of them do."""
         try:
             if places:
-                self._all_answers(places, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED, seconds)
+                level = IsolationLevel.READ_UNCOMMITTED
+                self._all_answers(places, OffsetSpec.latest(), level, seconds, _TRIES_NOW)
             else:
                 self.admin().describe_cluster(request_timeout=seconds).result(2 * seconds)
         except KafkaException as error:

@@ -20,11 +20,10 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusab
 from groupreplay.streaming.config.properties import iam_options
 from groupreplay.streaming.config.settings import Cluster
 
-log = logging.getLogger(__name__)
-
 if TYPE_CHECKING:
     from groupreplay.streaming.kafka.rights import Right
 
+log = logging.getLogger(__name__)
 
 #: Operation and kind of resource in Kafka -> the action; a right on settings of groups has none.
 _ACTIONS: Final[Mapping[tuple[str, str], str]] = {
