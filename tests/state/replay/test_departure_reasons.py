@@ -7,7 +7,7 @@ import pytest
 
 from groupreplay.state.events.event import Evidence, LeaveCandidate
 from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
-from groupreplay.state.replay.departure_reasons import JoinTimer, Leaving, fenced, why
+from groupreplay.state.replay.departure_reasons import STAMP_LAG_MS, JoinTimer, Leaving, fenced, why
 
 #: A member that commits every 5 s, with Kafka's defaults; it left at 1 000 000 ms.
 AT_MS = 1_000_000
@@ -43,7 +43,9 @@ def silent(silent_ms: int, **more: object) -> Leaving:
     ("leaving", "reason", "evidence", "candidates"),
     [
         (silent(100), "left", Evidence.LOG, ["left"]),
-        (silent(44_999), "left", Evidence.LOG, ["left"]),
+        (silent(45_000 - STAMP_LAG_MS - 1), "left", Evidence.LOG, ["left"]),
+        # The coordinator started the session's timer before it stamped the record that shows the last sign of life.
+        (silent(45_000 - STAMP_LAG_MS), "session_timeout", Evidence.INFERRED, ["session_timeout", "left"]),
         # The session could have ended, and a member at work would have committed before.
         (silent(47_000), "session_timeout", Evidence.INFERRED, ["session_timeout", "left"]),
         # Neither: it left on purpose after a long silence, or its heartbeats ended later than its commits.

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Evidence, LeaveCandidate, LeaveReason, MemberForm
 from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
-from groupreplay.state.replay.departure_reasons import Finding
+from groupreplay.state.replay.departure_reasons import STAMP_LAG_MS, Finding
 from groupreplay.state.replay.generation_diff import Departure, GenerationDiff, MembershipChange, trigger
 from groupreplay.state.snapshot.members import Member, Pairing
 from support.histories.builders import asked_for, check, facts, generation, member, replay
@@ -131,13 +131,15 @@ def test_a_member_that_a_rebalance_removed_did_not_begin_it() -> None:
         is_whole=True,
     )
 
+    ends_ms = (SUM.earliest_ms or 0) - STAMP_LAG_MS
+
     def shown(reason: LeaveReason, began_ms: int | None) -> str:
         departure = Departure(
             DYNAMIC, Finding(reason, (dataclasses.replace(SUM, reason=reason),), Evidence.INFERRED), 30
         )
         return trigger(diff, (departure,), began_ms)
 
-    assert [shown("session_timeout", began_ms) for began_ms in (None, 20, 21)] == [
+    assert [shown("session_timeout", began_ms) for began_ms in (None, ends_ms - 1, ends_ms)] == [
         "member_left",
         "unknown",
         "member_left",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events import group_events
 from groupreplay.state.events.event import History
+from groupreplay.state.replay.departure_reasons import FENCING_SLACK_MS, STAMP_LAG_MS
 from support.histories.builders import (
     CONTEXT,
     asked_for,
@@ -97,6 +100,23 @@ def test_an_epoch_that_was_overtaken() -> None:
     _, events = replay(history)
     assert names(events)[4:] == ["rebalance.started", "member.joined", "member.joined", "rebalance.completed"]
     assert (facts(events)[-1].skipped_generations, facts(events)[-1].joined) == (1, ("b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("late_ms", "reason"),
+    [
+        (-STAMP_LAG_MS - 1, "unknown"),
+        (-STAMP_LAG_MS, "rebalance_timeout"),
+        (0, "rebalance_timeout"),
+        (FENCING_SLACK_MS, "rebalance_timeout"),
+    ],
+)
+def test_a_member_that_does_not_revoke_is_fenced(late_ms: int, reason: str) -> None:
+    """Its timer was started before the record of the revocation was stamped: it may end a moment early by the log."""
+    history = [*first_join(), *second_join()[:-2]]
+    history += operation(5_100 + 30_000 + late_ms, left("a"), group_epoch(4))
+    lost = next(fact for fact in facts(replay(history)[1]) if isinstance(fact, group_events.MemberLeft))
+    assert (lost.reason, lost.elapsed_ms) == (reason, 30_000 + late_ms)
 
 
 def test_a_member_leaves() -> None:

@@ -11,6 +11,7 @@ from groupreplay.state.events.event import History
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from groupreplay.state.group import Group
 from groupreplay.state.policy.context import Context, OwnSettings, SessionSettings
+from groupreplay.state.replay.departure_reasons import STAMP_LAG_MS
 from groupreplay.state.snapshot.observations import OwnSettingsAnswer
 from support.histories.builders import (
     CONTEXT,
@@ -37,11 +38,11 @@ SHORT: dict[str, int | None] = {"left": None, "session_timeout": 8_000}
 @pytest.mark.parametrize(
     ("committed_ms", "silent_ms", "possible"),
     [
-        (None, 44_999, False),
-        (None, 45_000, True),
-        (40_000, 38_999, False),
+        (None, 45_000 - STAMP_LAG_MS - 1, False),
+        (None, 45_000 - STAMP_LAG_MS, True),
+        (40_000, 39_000 - STAMP_LAG_MS - 1, False),
         # Killed right after a commit, 5 s after its last heartbeat, or 6 s where the client was busy.
-        (40_000, 39_000, True),
+        (40_000, 39_000 - STAMP_LAG_MS, True),
     ],
 )
 def test_a_commit_keeps_nobody_alive(committed_ms: int | None, silent_ms: int, possible: bool) -> None:
@@ -104,7 +105,7 @@ def brokers(kind: str) -> dict[str, SessionSettings]:
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
 @pytest.mark.parametrize("is_probed", [True, False])
-@pytest.mark.parametrize(("silent_ms", "sums"), [(7_999, {"left": None}), (8_000, SHORT)])
+@pytest.mark.parametrize(("silent_ms", "sums"), [(7_500, {"left": None}), (8_000, SHORT)])
 def test_a_session_that_the_group_has_shortened(
     kind: str, is_probed: bool, silent_ms: int, sums: dict[str, int | None]
 ) -> None:

@@ -17,7 +17,7 @@ from groupreplay.state.events.event import (
     Trigger,
 )
 from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
-from groupreplay.state.replay.departure_reasons import Finding
+from groupreplay.state.replay.departure_reasons import STAMP_LAG_MS, Finding
 from groupreplay.state.replay.departures import unplanned
 from groupreplay.state.snapshot.members import (
     Member,
@@ -73,7 +73,7 @@ class Departure(msgspec.Struct, frozen=True):
             ),
             None,
         )
-        return began_ms is not None and earliest_ms is not None and earliest_ms > began_ms
+        return began_ms is not None and earliest_ms is not None and earliest_ms - STAMP_LAG_MS > began_ms
 
 
 class MembershipChange(msgspec.Struct, frozen=True, kw_only=True):

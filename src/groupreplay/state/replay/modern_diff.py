@@ -16,6 +16,7 @@ from groupreplay.state.replay import generation_diff, logged
 from groupreplay.state.replay.departure_reasons import (
     FENCING_SLACK_MS,
     LATE_HEARTBEAT_MS,
+    STAMP_LAG_MS,
     Leaving,
     fenced,
     why,
@@ -183,7 +184,7 @@ class ModernDiff:
         now_ms = self.report.timestamp_ms
         if phase is MemberPhase.UNREVOKED and since_ms is not None and member.rebalance_timeout_ms > 0:
             late_ms = now_ms - since_ms - member.rebalance_timeout_ms
-            if 0 <= late_ms <= FENCING_SLACK_MS:
+            if -STAMP_LAG_MS <= late_ms <= FENCING_SLACK_MS:
                 finding = fenced(since_ms, member.rebalance_timeout_ms, now_ms)
                 finding = logged.departure(finding, member.member_id, self.report)
                 return Departure(member, finding, now_ms - since_ms)
