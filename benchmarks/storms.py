@@ -1,4 +1,4 @@
-"""What `replay` costs where groups change all the time, in CPU seconds of the whole process.
+"""What `replay` costs where groups change all the time, in CPU seconds of one process.
 
     python benchmarks/storms.py [--shape hostile] [--repeat 3] [--against OTHER/bin/groupreplay] [--page]
     small: --scale 0.01 --repeat 1
@@ -6,7 +6,8 @@
 `storm`: 100 classic groups, each with a restart every 25 seconds, for an hour (`simulate --scenario storm --seed 3`).
 `modern`: the same life of 30 KIP-848, share and streams groups. `hostile`: 1 000 histories of random and injured
 records and answers of a prober (tests/support/tools/hostile.py). `--against` measures another build in turn with this
-one; the ratio is that of the smallest figures. The last column is the CPU time of a fixed piece of Python, run in turn
+one; the ratio is that of the smallest figures. `shared` is the time by the clock with one process, to that with one for
+each CPU. The last column is the CPU time of a fixed piece of Python, run in turn
 with the replay, to that of the replay; beside it is that of the last commit that changed it (figures.json).
 """
 
@@ -176,37 +177,58 @@ def replay_of(program: Path, capture: Path) -> list[str | Path]:
     return [program, "replay", "--from-file", capture, "-o", "jsonl"]
 
 
-def cpu_seconds(command: list[str | Path]) -> float:
-    """User and system time of one process, its start included."""
+class Cost(NamedTuple):
+    """Seconds of CPU time (user and system), and by the clock; the start is part of both."""
+
+    cpu: float
+    elapsed: float
+
+
+def cost(command: list[str | Path], processes: int | None = 1) -> Cost:
+    """What a command costs; ``processes`` None: as many as it chooses."""
+    environment = os.environ | ({} if processes is None else {"GROUPREPLAY_PROCESSES": str(processes)})
     before = os.times()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = os.times()
-    return after.children_user - before.children_user + after.children_system - before.children_system
+    cpu = after.children_user - before.children_user + after.children_system - before.children_system
+    return Cost(cpu, after.elapsed - before.elapsed)
+
+
+def cpu_seconds(command: list[str | Path]) -> float:
+    """CPU seconds of a command that uses one process."""
+    return cost(command).cpu
 
 
 class Line(NamedTuple):
-    """CPU seconds of this build, of the other one (None: there is none) and of the fixed piece of Python."""
+    """CPU seconds of this build, of the other one (None: there is none) and of the fixed piece of Python.
+
+    ``shared``: how many times as fast this build is with one process for each CPU, by the clock.
+    """
 
     name: str
     ours: float
     theirs: float | None
     fixed: float
+    shared: float
 
     def text(self, before: Mapping[str, Figure]) -> str:
         """A line of the table."""
         other = " | " if self.theirs is None else f"{self.theirs:.2f} | {self.theirs / self.ours:.2f}"
-        return f"| {self.name} | {self.ours:.2f} | {other} | {beside(self.name, self.fixed / self.ours, before)} |"
+        fixed = beside(self.name, self.fixed / self.ours, before)
+        return f"| {self.name} | {self.ours:.2f} | {other} | {self.shared:.2f} | {fixed} |"
 
 
 def measured(name: str, capture: Path, against: Path | None, repeat: int) -> Line:
     """The smallest figures of so many rounds."""
-    ours, theirs, fixed = [], [], []
+    ours, shared, theirs, fixed = list[Cost](), list[float](), [], []
     for _ in range(repeat):
-        ours.append(cpu_seconds(replay_of(OURS, capture)))
+        ours.append(cost(replay_of(OURS, capture)))
+        shared.append(cost(replay_of(OURS, capture), None).elapsed)
         fixed.append(cpu_seconds([sys.executable, "-c", _FIXED]))
         if against is not None:
             theirs.append(cpu_seconds(replay_of(against, capture)))
-    return Line(name, min(ours), min(theirs, default=None), min(fixed))
+    quickest = min(one.elapsed for one in ours) / min(shared)
+    return Line(name, min(one.cpu for one in ours), min(theirs, default=None), min(fixed), quickest)
 
 
 def main() -> None:
@@ -222,8 +244,8 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the figures into docs/performance.md")
     flags = parser.parse_args()
     heads = [
-        "| `replay` of | CPU s | before | ratio | to fixed Python |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        "| `replay` of | CPU s | before | ratio | shared | to fixed Python |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines: list[Line] = []
     # Another size has other ratios, because of the start.

@@ -210,6 +210,13 @@ def severity_flag(text: str = "Lowest severity to print.") -> Any:
     return flag(text, "--min-severity", type=choice, default="info")
 
 
+def processes_flag(
+    text: str = "So many processes share the work on a long log; without it one for each CPU.",
+) -> Any:
+    """A field with a number of processes; None: as many as are useful."""
+    return flag(f"{text} The output is the same.", type=click.IntRange(1, 64))
+
+
 def repeated_flag(text: str, name: str, metavar: str) -> Any:
     """A field with the values of a flag that may be repeated."""
     return flag(text, name, multiple=True, metavar=metavar)

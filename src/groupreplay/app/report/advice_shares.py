@@ -5,11 +5,7 @@ What is computed of all groups, such as a group's share of the bytes, each proce
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Final
@@ -18,6 +14,7 @@ from zlib import crc32
 from groupreplay.app.report.advice import AdvisedGroups, advised_groups
 from groupreplay.app.report.timelines import TimelineQuery, read_groups
 from groupreplay.state import Context
+from groupreplay.streaming.base.spawned import spawned, usable_processes
 from groupreplay.streaming.contract.log import ProgressCallback
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.sources.capture import CaptureSource
@@ -26,7 +23,6 @@ from groupreplay.streaming.sources.source import Rows
 
 #: To start a process takes a second of CPU time; so much of a capture takes several times that.
 _BYTES_OF_PROCESS: Final = 4 << 20
-_MOST_PROCESSES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +49,8 @@ class SharedReading:
 
 def usual_processes(source: CaptureSource) -> int:
     """One for each CPU that this process may use, if the capture is long enough for so many."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     size = sum(place.path.stat().st_size for place in capture_places(source.paths))
-    return max(1, min(usable, size // _BYTES_OF_PROCESS, _MOST_PROCESSES))
+    return max(1, min(usable_processes(), size // _BYTES_OF_PROCESS))
 
 
 def shared_advice(
@@ -69,11 +64,13 @@ def shared_advice(
     Raises:
         GroupReplayError: the capture cannot be read.
     """
-    with _started(reading, range(1, processes), processes) as answers:
+    # Rows are read once, and belong to this process.
+    theirs = replace(reading, rows=Rows("", "", iter(())))
+    with spawned(_answer, [(theirs, number, processes) for number in range(1, processes)]) as connections:
         read = read_groups(reading.rows, reading.context, _share(reading.query, 0, processes))
         parts = [advised_groups(read, progress)]
-        for number, answer in enumerate(answers, 1):
-            parts.append(answer() or _advised(reading, number, processes))
+        for number, connection in enumerate(connections, 1):
+            parts.append(_received(connection) or _advised(reading, number, processes))
             progress(number + 1, processes)
     read.replay.quarantined = sum(part.quarantined for part in parts)
     return parts, read.replay
@@ -90,46 +87,17 @@ def _advised(reading: SharedReading, number: int, of: int) -> AdvisedGroups:
     )
 
 
-@contextmanager
-def _started(
-    reading: SharedReading, numbers: Sequence[int], of: int
-) -> Iterator[list[Callable[[], AdvisedGroups | None]]]:
-    """Processes for these shares, and what waits for the answer of each (None: it has failed); ended on leaving."""
-    # Not forked: threads of libraries may hold locks.
-    context = multiprocessing.get_context("spawn")
-    # Rows are read once, and belong to this process.
-    reading = replace(reading, rows=Rows("", "", iter(())))
-    started, answers = list[multiprocessing.process.BaseProcess](), list[Callable[[], AdvisedGroups | None]]()
-    try:
-        for number in numbers:
-            ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(
-                target=_answer, args=(theirs, reading, number, of), daemon=True, name=f"share-{number}"
-            )
-            process.start()
-            theirs.close()
-            started.append(process)
-            answers.append(lambda pipe=ours: _received(pipe))  # type: ignore[misc]
-        yield answers
-    finally:
-        for each in started:
-            each.terminate()
-            each.join()
-
-
-def _received(pipe: Connection) -> AdvisedGroups | None:
+def _received(connection: Connection) -> AdvisedGroups | None:
     with suppress(EOFError, OSError):
-        answer: AdvisedGroups = pipe.recv()
+        answer: AdvisedGroups = connection.recv()
         return answer
     return None
 
 
-def _answer(pipe: Connection, reading: SharedReading, number: int, of: int) -> None:
+def _answer(connection: Connection, reading: SharedReading, number: int, of: int) -> None:
     """The work of a process."""
-    # Ctrl-C is for all processes of a terminal: the first one ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        pipe.send(_advised(reading, number, of))
+        connection.send(_advised(reading, number, of))
     except Exception:
         # The first process reads this share, and says what is wrong.
-        pipe.close()
+        connection.close()

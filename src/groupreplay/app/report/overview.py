@@ -53,11 +53,20 @@ class AllStrips:
 
 
 def all_strips(
-    rows: Rows, context: Context, since_ms: int | None, until_ms: int | None, end_ms: int | None
+    rows: Rows,
+    context: Context,
+    since_ms: int | None,
+    until_ms: int | None,
+    end_ms: int | None,
+    processes: int = 1,
 ) -> AllStrips:
-    """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete."""
+    """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete.
+
+    ``processes``: see ``Replay``.
+    """
     rows = replace(rows, probes=list(rows.probes))
-    replay, tally = Replay(context, until_ms=until_ms, now_ms=end_ms), OverviewTally(text_of)
+    replay = Replay(context, until_ms=until_ms, now_ms=end_ms, processes=processes)
+    tally = OverviewTally(text_of)
     log, documents = IncidentLog(context), dict[bytes, Any]()
     for row in replay.feed(rows):
         body = None if row.value is None else json.loads(row.value)

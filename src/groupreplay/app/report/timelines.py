@@ -107,7 +107,7 @@ def timeline_source(
 class TimelineQuery:
     """Which groups (a container of ids), from when to when (None: all that is known), and lines of a trace by group id.
 
-    ``end_ms`` is the time up to which a live log is complete; None: its last record.
+    ``end_ms`` is the time up to which a live log is complete; None: its last record. ``processes``: see ``Replay``.
     """
 
     groups: Container[str]
@@ -116,6 +116,7 @@ class TimelineQuery:
     until_ms: int | None = None
     end_ms: int | None = None
     trace: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +186,9 @@ def timeline_inputs(rows: Rows, context: Context, query: TimelineQuery) -> tuple
     logs = GroupLogs(query.groups, query.until_ms)
     ends, rows = recorded_ends(rows)
     rows = replace(rows, batches=logs.reading(rows.batches), probes=list(rows.probes))
-    replay = Replay(context, query.groups, until_ms=query.until_ms, now_ms=query.end_ms)
+    replay = Replay(
+        context, query.groups, until_ms=query.until_ms, now_ms=query.end_ms, processes=query.processes
+    )
     events = events_by_group(replay, rows)
     answers = group_answers(rows, query.groups, query.until_ms)
     leaders = coordinators(rows, query.until_ms)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -109,8 +109,13 @@ class Live:
         for answer in pending:
             insort(self._answers.setdefault(answer.key, deque()), answer, key=attrgetter("heard_ms"))
         records = packed_rows(map(self._columns, rows.batches), self._horizons)
-        for key, blob in self._wanted((chunk.keys, chunk.packed) for chunk in records):
-            yield from self._advance(key, [*self._answers_before(key, blob), blob], now_ms=0)
+        chunks = self._wanted((chunk.keys, chunk.packed) for chunk in records)
+        yield from self.apply(Call(key, [*self._answers_before(key, blob), blob]) for key, blob in chunks)
+
+    def apply(self, calls: Iterable[Call]) -> Iterator[OutputRow]:
+        """The messages that follow from packed rows; must be read to its end."""
+        for key, packed in calls:
+            yield from self._advance(key, packed, now_ms=0)
 
     def tick(self, now_ms: int) -> Iterator[OutputRow]:
         """The messages for what time alone has done: everything from before ``now_ms`` was taken.
@@ -139,9 +144,18 @@ class Live:
         for answer in waiting:
             self._answers.setdefault(answer.key, deque()).append(answer)
 
+    def hand_over(self, key: bytes) -> KeyState:
+        """The state of a key, which is not kept here any more until ``take_back``."""
+        return KeyState(key, self._blobs.pop(key, None), self._deadlines.pop(key, None))
+
+    def take_back(self, states: Sequence[KeyState]) -> None:
+        """Keep these states again, which may have changed."""
+        self.restore(states)
+        self._changed.update(state.key for state in states)
+
     def documents(self) -> Iterator[OutputRow]:
         """The documents of all groups, and those of the job, as a new reader of them needs them."""
-        for key in list(self._blobs):
+        for key in sorted(self._blobs):
             is_group = key.startswith(GROUP_TAG)
             wanted = to_wire(PackedDocumentRequest(in_topic=False)) if is_group else DOCUMENT_WANTED
             # No deadline passes at that time.
@@ -149,7 +163,7 @@ class Live:
 
     def _pass(self, now_ms: int, answers_until_ms: int | None) -> Iterator[OutputRow]:
         """``answers_until_ms`` None: all answers that wait."""
-        for key in list({**self._blobs, **self._answers}):
+        for key in sorted({*self._blobs, *self._answers}):
             left = self._answers.get(key, deque())
             heard = list[bytes]()
             while left and (answers_until_ms is None or left[0].heard_ms < answers_until_ms):
@@ -267,6 +281,13 @@ class KeyState(NamedTuple):
     key: bytes
     blob: bytes | None
     deadline_ms: int | None
+
+
+class Call(NamedTuple):
+    """Packed rows of a tagged key, in their order."""
+
+    key: bytes
+    packed: list[bytes]
 
 
 class WaitingAnswer(NamedTuple):

@@ -22,11 +22,14 @@ from groupreplay.state.phrases import counted, timestamp
 from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.state.snapshot.observations import PendingTransactions
 from groupreplay.streaming.contract.messages import Integer, Output, OutputRow
-from groupreplay.streaming.engine.live import Live, WaitingAnswer
+from groupreplay.streaming.engine.live import Call, Live, WaitingAnswer
+from groupreplay.streaming.engine.replay_workers import replay_workers
 from groupreplay.streaming.engine.wire import GROUP_TAG, PackedProbe, to_wire
 from groupreplay.streaming.sources.pending_transactions import pending_transactions
 from groupreplay.streaming.sources.source import Rows
 
+#: To start a process takes a second of CPU time; so many packed bytes of a storm take several times that.
+_ALONE_BYTES: Final = 2 << 20
 _SPILL_BYTES: Final = 64 * 1024 * 1024
 _SEPARATOR: Final = b"\0"
 _SHOWN: Final = 6
@@ -37,7 +40,8 @@ class Replay(Live):
 
     ``until_ms`` ends the log: later records are ignored, but records that compaction has removed since then are
     missing. ``now_ms`` is the time up to which the log is complete, if that is later than its last record: deadlines up
-    to then take effect.
+    to then take effect. ``processes`` apply the records if there are many; more than one only in a program whose main
+    module may be imported again (``multiprocessing``).
     """
 
     def __init__(
@@ -47,9 +51,11 @@ class Replay(Live):
         *,
         until_ms: int | None = None,
         now_ms: int | None = None,
+        processes: int = 1,
     ) -> None:
         super().__init__(context, groups, until_ms=until_ms, otherwise_ms=now_ms or 0)
         self.latest_ms = now_ms or 0
+        self._processes = processes
 
     @property
     def end_ms(self) -> int:
@@ -67,6 +73,16 @@ class Replay(Live):
             open_ms = min(open_ms, self._until_ms)
         self.latest_ms = max(self.latest_ms, min(open_ms, self._horizons.last_limit_ms()))
         yield from self._pass(self.latest_ms + 1, None)
+
+    def apply(self, calls: Iterable[Call]) -> Iterator[OutputRow]:
+        """See ``Live``; long logs are applied by several processes."""
+        calls, size = iter(calls), 0
+        for call in calls:
+            yield from super().apply([call])
+            size += sum(map(len, call.packed))
+            if self._processes > 1 and size >= _ALONE_BYTES:
+                with replay_workers(self, self._processes) as workers:
+                    yield from workers.apply(calls)
 
     def _pending(self) -> Iterator[tuple[str, Sequence[PendingCommit]]]:
         """The pending commits of each selected group, of which one was written before the end of the time."""

@@ -22,6 +22,7 @@ from groupreplay.app.cli.options import (
     groups_flag,
     named_or_all,
     output_flag,
+    processes_flag,
     switch,
     time_flag,
     time_zone_flag,
@@ -73,10 +74,9 @@ class AdviseSettings:
         metavar="LABEL",
         default="team",
     )
-    processes: int | None = flag(
+    processes: int | None = processes_flag(
         "With --all-groups of captures: so many processes replay a share of the groups each; without it one for each "
-        "CPU if there is enough to read. The output is the same.",
-        type=click.IntRange(1, 64),
+        "CPU if there is enough to read."
     )
     verbose: bool = switch(
         "With how each effect is computed, the events, and which kinds need a longer history."

@@ -43,6 +43,7 @@ from groupreplay.app.cli.options import (
     file_flag,
     groups_flag,
     output_flag,
+    processes_flag,
     repeated_flag,
     severity_flag,
     switch,
@@ -186,6 +187,7 @@ class ReplaySettings:
     labels: Mapping[str, str] = labels_flag()
     redaction: Redaction | None = redaction_flags()
     rules: RulesSource = rules_flags()
+    processes: int | None = processes_flag()
     output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
 
 
@@ -197,6 +199,7 @@ def replay_command(settings: ReplaySettings) -> int:
     --complete-since states since when none is missing.
     """
     from groupreplay.app.text.terminal import Progress
+    from groupreplay.streaming.base.spawned import usable_processes
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import EventTally, Replay, events_in_order
     from groupreplay.streaming.sources.source import context_of
@@ -216,7 +219,8 @@ def replay_command(settings: ReplaySettings) -> int:
             labels=settings.labels,
             redaction=settings.redaction,
         )
-        replay = Replay(context, choice)
+        processes = settings.processes or usable_processes()
+        replay = Replay(context, choice, processes=processes)
         sessions = set[tuple[str, str, int]]()
         events = _noting_assumptions(events_in_order(replay.feed(rows), tally), sessions)
         if settings.output == "jsonl":

@@ -22,6 +22,7 @@ from groupreplay.app.cli.options import (
     groups_flag,
     named_or_all,
     output_flag,
+    processes_flag,
     switch,
     time_flag,
     time_zone_flag,
@@ -71,6 +72,9 @@ class ExplainSettings:
     last: int = flag(
         "So many rebalances are listed, the last ones.", type=click.IntRange(1, 1_000), default=5
     )
+    processes: int | None = processes_flag(
+        "With --all-groups: so many processes share the work on a long log; without it one for each CPU."
+    )
     verbose: bool = switch("With the evidence of each sentence: events, records, answers of the brokers.")
     output: OutputFormat = output_flag("table", "json", "jsonl")
     table: TableFlags = table_flags()
@@ -103,10 +107,12 @@ def _all_groups(settings: ExplainSettings, times: TimeRange) -> int:
     """Reads the log twice: for the incidents and the order of the groups, and for the worst ones."""
     from groupreplay.app.cli.nothing_found import no_such
     from groupreplay.app.report.overview import all_strips
+    from groupreplay.streaming.base.spawned import usable_processes
 
     with opened_history(settings, complete_since=settings.complete_since) as (rows, context):
         end_ms = rows.complete_until(times.until_ms)
-        overview = all_strips(rows, context, times.since_ms, _last_ms(settings, times), end_ms)
+        processes = settings.processes or usable_processes()
+        overview = all_strips(rows, context, times.since_ms, _last_ms(settings, times), end_ms, processes)
     log = log_read(rows, settings.zone)
     if not overview.strips:
         return exit_code({}, no_such("group", given_flags({}, times), log.where, log.text()))

@@ -23,6 +23,7 @@ from groupreplay.app.cli.options import (
     flag,
     force_flag,
     pairs_flag,
+    processes_flag,
     switch,
     time_flag,
     time_zone_flag,
@@ -70,6 +71,9 @@ class ReportSettings:
     all_groups: bool = switch("An overview of all groups, and the worst ones in full.")
     worst: int = flag(
         "With --all-groups: how many groups are shown in full.", type=click.IntRange(0, 200), default=_WORST
+    )
+    processes: int | None = processes_flag(
+        "With --all-groups: so many processes share the work on a long log; without it one for each CPU."
     )
     whatif: Mapping[str, str] = pairs_flag(
         "With --group: also draw what another setting would have made of the history, as whatif answers it; "
@@ -159,12 +163,14 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     """Reads the log twice: for the strips of all groups, and for the worst ones in full, with the advice on all."""
     from groupreplay.app.cli.nothing_found import no_such
     from groupreplay.app.report.overview import all_strips
+    from groupreplay.streaming.base.spawned import usable_processes
 
     source = _source(settings, times, ["--all-groups", "-o", settings.path.name])
     with _opened(settings) as (rows, context):
         source = replace(source, cluster_id=rows.cluster_id, topic_id=rows.era)
         end_ms = rows.complete_until(times.until_ms)
-        overview = all_strips(rows, context, times.since_ms, times.until_ms, end_ms)
+        processes = settings.processes or usable_processes()
+        overview = all_strips(rows, context, times.since_ms, times.until_ms, end_ms, processes)
     if not overview.strips:
         log = log_read(rows, settings.zone)
         # No file is written, which was asked for.
@@ -182,6 +188,7 @@ def _drawn_overview(
     from groupreplay.app.report.advice import advice_of, advised_groups
     from groupreplay.app.report.overview import MOST_ADVISED, groups_overview, that_fit, with_advice
     from groupreplay.app.report.page import ALL_BYTES, island_bytes, report_page
+    from groupreplay.streaming.base.spawned import usable_processes
     from groupreplay.timeline.advice.deployments import TEAM
     from groupreplay.timeline.limits import TimelineLimits
 
@@ -190,7 +197,7 @@ def _drawn_overview(
         return report_page(groups_overview(overview, [], source))
     is_advised = len(overview.strips) <= MOST_ADVISED
     groups = frozenset(strip.group_id for strip in overview.strips) if is_advised else frozenset(worst)
-    read, rows = _read(settings, times, groups, source)
+    read, rows = _read(settings, times, groups, source, settings.processes or usable_processes())
     advice = advice_of([advised_groups(read)], times.since_ms, TEAM)
     # A group of a live topic may be gone by now.
     found = {advised.group_id: advised for advised in advice.groups}
@@ -296,7 +303,11 @@ class _FirstGroup:
 
 
 def _read(
-    settings: ReportSettings, times: TimeRange, groups: Container[str], source: TimelineSource
+    settings: ReportSettings,
+    times: TimeRange,
+    groups: Container[str],
+    source: TimelineSource,
+    processes: int = 1,
 ) -> tuple[ReadGroups, Rows]:
     """Those of these groups that the log contains, and the rows that were read.
 
@@ -314,6 +325,7 @@ def _read(
             until_ms=times.until_ms,
             end_ms=rows.complete_until(times.until_ms),
             trace=trace,
+            processes=processes,
         )
         return read_groups(rows, context, query), rows
 
