@@ -30,7 +30,7 @@ every_history = pytest.mark.parametrize("histories", [CLASSIC, BOTH], ids=["clas
 @every_history
 def test_the_replay_of_many_histories_is_the_truth(histories: Histories) -> None:
     """Group, members, assignments and offsets after every step, at the end every event; all state changes occur."""
-    changes, answers = histories.run(range(500))
+    changes, answers = histories.run(range(360))
     legal: set[tuple[State, State]]
     if histories is CLASSIC:
         # The model's broker never unloads a group that is not Empty.

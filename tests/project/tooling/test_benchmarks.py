@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shlex
 import subprocess
@@ -43,8 +42,6 @@ LONG = {
     "memory/job.py": "a broker and a job with all its processes take half a minute for one figure",
     "spark_cluster.py": "three Spark applications and a cluster of three JVMs take a minute of CPU time",
 }
-#: Imports the scripts that its arguments name, without running them.
-IMPORTS = "import runpy, sys; [runpy.run_path(path, run_name='imported') for path in sys.argv[1:]]"
 
 
 def scripts(folder: Path) -> Iterator[tuple[str, list[str]]]:
@@ -78,21 +75,6 @@ def test_every_benchmark_has_a_small_form(tmp_path: Path) -> None:
     without = [name for name, forms in scripts(FOLDER) if not forms]
     assert without == [], "add a line `    small: --flags of a form that takes seconds` to the docstring"
     assert LONG.keys() <= {name for name, _ in FORMS}
-
-
-def test_what_the_long_ones_import() -> None:
-    """A name that the package no longer has is found by `make test`, without a broker."""
-    paths = [str(FOLDER / name) for name in LONG]
-    for folder in sorted({str(Path(path).parent) for path in paths}):
-        group = [path for path in paths if str(Path(path).parent) == folder]
-        done = subprocess.run(
-            [sys.executable, "-c", IMPORTS, *group],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join((folder, str(FOLDER)))},
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("name", "form"), [(name, form) for name, form in FORMS if name not in LONG])

@@ -324,7 +324,7 @@ def happen(cluster: Cluster, data: st.DataObject) -> None:
             cluster.ends[place] = PartitionEnds(start, end, stable, epoch)
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.generate])
+@settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(st.data())
 def test_any_history_is_read_as_it_was(data: st.DataObject) -> None:
     """Whatever changes, and wherever a reader begins: no end contradicts an answer of the brokers."""

@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,9 +54,9 @@ class Module:
     text: str
 
     @property
-    def tree(self) -> ast.Module:
-        """The syntax tree."""
-        return _parsed(self.text)
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the syntax tree."""
+        return _nodes(self.text)
 
 
 def place(root: Path, path: str) -> Path:
@@ -80,7 +80,7 @@ def imported_packages(root: Path) -> list[str]:
         for room, packages in ROOMS.items()
         if packages is not None
         for module in modules(root, room)
-        for name in sorted({origin.partition(".")[0] for _, origin in _imported_names(module.tree)})
+        for name in sorted({origin.partition(".")[0] for _, origin in _imported_names(module.nodes)})
         if name not in {"groupreplay", *packages, *sys.stdlib_module_names}
     ]
 
@@ -105,8 +105,8 @@ def clocks_read(root: Path) -> list[str]:
     """Uses of a clock in pure rooms, under any name it was imported by."""
     uses = []
     for module in modules(root, *PURE):
-        origins = dict(_imported_names(module.tree))
-        used = {_origin(node, origins) for node in ast.walk(module.tree)}
+        origins = dict(_imported_names(module.nodes))
+        used = {_origin(node, origins) for node in module.nodes}
         clocks = [name for name in used if name in CLOCKS or name.startswith("time.")]
         uses += [f"{module.path} reads {name}" for name in sorted(clocks)]
     return uses
@@ -116,8 +116,8 @@ def bare_decodings(root: Path) -> list[str]:
     """Decoders in `streaming` and `app` outside of ``contract.messages``, also ``bytes.decode`` where it may fail."""
     found = set()
     for module in modules(root, "streaming", "app"):
-        origins = dict(_imported_names(module.tree))
-        for node in ast.walk(module.tree):
+        origins = dict(_imported_names(module.nodes))
+        for node in module.nodes:
             name = _origin(node, origins)
             if name in DECODERS:
                 found.add(f"{module.path} {name}")
@@ -147,7 +147,7 @@ def long_functions(root: Path) -> list[str]:
         f"{module.path} {node.name}"
         for module in modules(root, *EVERYTHING)
         if not Path(module.path).name.startswith("test_")
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= MOST_FUNCTION_LINES
     ]
@@ -159,7 +159,7 @@ def endless_waits(root: Path) -> list[str]:
         f"{module.path} {node.lineno}"
         for module in modules(root, "tests", "benchmarks")
         if "while " in module.text
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.While)
         and all(isinstance(line, ast.Pass | ast.Expr) for line in node.body)
         and any(isinstance(part, ast.Call) for part in ast.walk(node.test))
@@ -184,21 +184,22 @@ def stale_paths(root: Path) -> list[str]:
 
 
 @cache
-def _parsed(text: str) -> ast.Module:
+def _nodes(text: str) -> tuple[ast.AST, ...]:
     try:
-        return ast.parse(text)
+        tree = ast.parse(text)
     except SystemError:
         # CPython 3.11 counts the depth of its parser wrongly when another thread parses at the same time (gh-106905).
-        return ast.parse(text)
+        tree = ast.parse(text)
+    return tuple(ast.walk(tree))
 
 
 def _dotted(path: str) -> str:
     return "groupreplay." + path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _imported_names(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
     """(name in the module, what it stands for) of each import, inside functions too."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for one in node.names:
                 whole = one.asname is not None
