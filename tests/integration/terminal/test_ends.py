@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import generation, member
 from support.histories.raw_records import commit
-from support.job.captures import raw, write_capture
+from support.job.captures import invoke, raw, write_capture
 from support.job.jobs import topic_flags, topic_names, write_log
 from support.kafka.waiting import seldom
+from support.ordeals.terminal import WAYS as WAYS_OF_ALL
 from support.ordeals.terminal import Terminal, Way, ends_as_documented, on_terminal
 
 WAYS = (Terminal.ctrl_c, Terminal.terminate, Terminal.terminate_group)
@@ -65,6 +67,24 @@ def test_any_moment_of_a_short_command(capture: Path, tmp_path: Path) -> None:
                 assert "Traceback" not in ended.said, ended.said
                 assert (ended.exit_code, terminal.left()) in ((130, []), (143, []))
                 assert ended.said.splitlines()[-1].startswith("groupreplay: ")
+
+
+@pytest.fixture(scope="module")
+def storm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log that several processes replay for some seconds."""
+    path = tmp_path_factory.mktemp("storm") / "storm.parquet"
+    words = ("--scenario", "storm", "--groups", "40", "--seconds", "900")
+    assert invoke("simulate", *words, "-o", path).exit_code == 0
+    return path
+
+
+@pytest.mark.parametrize("way", WAYS_OF_ALL, ids=lambda way: way.__name__)
+def test_a_replay_by_several_processes(storm: Path, tmp_path: Path, way: Way) -> None:
+    """Also while they start, each ends without a word."""
+    words = ["replay", "--from-file", str(storm), "-o", "jsonl", "--processes", "2"]
+    with on_terminal(words, tmp_path / "scratch") as terminal:
+        terminal.wait_until(lambda: len(psutil.Process(terminal.pid).children()) == 3, pause=0.001)
+        ends_as_documented(terminal, way)
 
 
 @pytest.mark.parametrize(

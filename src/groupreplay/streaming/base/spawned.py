@@ -38,7 +38,10 @@ def spawned(work: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> 
                 daemon=True,
                 name=f"share-{number}",
             )
+            # Ctrl-C is for all processes of a terminal: this one ends them.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             process.start()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             theirs.close()
             started.append(process)
             connections.append(ours)
@@ -52,6 +55,4 @@ def spawned(work: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> 
 def _work(work: Callable[..., None], objects: int, connection: Connection, *arguments: object) -> None:
     """Collects garbage after so many new objects, as the process that has started this one."""
     gc.set_threshold(objects)
-    # Ctrl-C is for all processes of a terminal: the first one ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     work(connection, *arguments)

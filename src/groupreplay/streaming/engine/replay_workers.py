@@ -149,5 +149,7 @@ def _work(connection: Connection, context: Context, level: int) -> None:
             rows = [list(live.apply([call])) for call in task.calls]
             connection.send(_Answer(rows, [queue.get() for _ in range(queue.qsize())]))
         connection.send(_Kept(list(live.changes()), live.dead_letters, live.quarantined))
+    except EOFError:
+        return  # nobody waits for an answer any more
     except Exception as error:
         connection.send(error)
