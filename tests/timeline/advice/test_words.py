@@ -27,6 +27,12 @@ from groupreplay.timeline.advice.words import effect_text, stop_text
             (-1_000, 55_000),
             "at most about 55.0 s of standstill, added up over partitions (by the records at most 3 min 0 s)",
         ),
+        (
+            "stopped_ms",
+            (-313_000, 25_000),
+            (-300_000, -290_000),
+            "but about 4 min 50 s to 5 min 0 s more of standstill (by the records at most 25.0 s)",
+        ),
     ],
 )
 def test_an_effect_in_words(
