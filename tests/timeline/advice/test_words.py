@@ -13,6 +13,8 @@ from groupreplay.timeline.advice.words import effect_text, stop_text
     [
         ("rebalances", (30, 30), (None, None), "30 rebalances"),
         ("rebalances", (5, 9), (6, 8), "about 6 to 8 rebalances (by the records 5 to 9)"),
+        ("rebalances", (0, 1), (1, 1), "about 1 rebalance (by the records 0 to 1)"),
+        ("members", (1, 1), (None, None), "1 member"),
         ("partition_stops", (24, 60), (48, 48), "about 48 stops of partitions (by the records 24 to 60)"),
         ("stopped_ms", (12_000, None), (None, None), "12.0 s or more of standstill"),
         (

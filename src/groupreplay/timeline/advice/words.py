@@ -20,6 +20,15 @@ _UNITS: Final[Mapping[str, str]] = {
     "bytes": " bytes",
     "offsets_lost": " committed offsets",
 }
+#: The same of one.
+_ONE: Final[Mapping[str, str]] = {
+    "rebalances": " rebalance",
+    "partition_stops": " stop of a partition",
+    "members": " member",
+    "partitions": " partition",
+    "bytes": " byte",
+    "offsets_lost": " committed offset",
+}
 
 
 def effect_text(effect: Effect) -> str:
@@ -30,8 +39,9 @@ def effect_text(effect: Effect) -> str:
     proven = effect.least, effect.most
     likely = None if effect.likely_least is None else (effect.likely_least, effect.likely_most)
     words = range_text if effect.measure.endswith("_ms") else _number_text
-    is_loss = ((likely or proven)[1] or 0) < 0
-    return f"{'but ' if is_loss else ''}{_stated(proven, likely, words, _UNITS[effect.measure])}"
+    first = likely or proven
+    unit = (_ONE if first == (1, 1) else _UNITS).get(effect.measure, _UNITS[effect.measure])
+    return f"{'but ' if (first[1] or 0) < 0 else ''}{_stated(proven, likely, words, unit)}"
 
 
 def _stated(proven: Bounds, likely: Bounds | None, words: Callable[[Bounds], str], unit: str = "") -> str:
@@ -77,11 +87,14 @@ def deployment_text(summed: DeploymentSum, *, of_one_group: bool = False, at_lea
     ``at_least``: without the upper bound, ``6.7 s or more``.
     """
     stopped_ms = (summed.stopped_ms[0], None) if at_least else summed.stopped_ms
-    stopped = stop_text(stopped_ms, summed.likely_stopped_ms)
+    # Each partition may have: a group does as a whole in eager rebalances only.
+    stopped = "no group stood still as a whole"
+    if summed.stopped_ms[1] != 0:
+        stopped = f"stood still for {stop_text(stopped_ms, summed.likely_stopped_ms)}"
     of_groups = "" if of_one_group else f" of {counted(summed.groups, 'group')}"
     text = (
         f"{counted(summed.deployments, 'deployment')}{of_groups} made "
-        f"{counted(summed.rebalances, 'rebalance')} and stood still for {stopped}"
+        f"{counted(summed.rebalances, 'rebalance')} and {stopped}"
     )
     return text if summed.records is None else f"{text}; {counted(summed.records, 'record')} waited"
 
