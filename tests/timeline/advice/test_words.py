@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.timeline.advice.finding import Effect, Measure
-from groupreplay.timeline.advice.words import effect_text, stop_text
+from groupreplay.timeline.advice.finding import DeploymentSum, Effect, Measure
+from groupreplay.timeline.advice.words import deployment_text, effect_text, stop_text
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,15 @@ def test_a_stop_in_words() -> None:
     """The same form as that of effects."""
     assert stop_text((1_000, 9_000), None) == "1.0 s to 9.0 s"
     assert stop_text((1_000, 9_000), (3_000, 4_000)) == "about 3.0 s to 4.0 s (by the records 1.0 s to 9.0 s)"
+
+
+def test_a_deployment_in_which_no_group_stood_still() -> None:
+    """Partitions may have, in a KIP-848 group too: "0 ms of standstill" would say that they did not."""
+    summed = DeploymentSum(
+        **{"label": None, "value": None, "deployments": 1, "groups": 1, "rebalances": 100, "records": None},
+        **{"stopped_ms": (0, 0), "before": None, "stopped_before_ms": None},
+    )
+    for at_least in (False, True):
+        assert deployment_text(summed, at_least=at_least) == (
+            "1 deployment of 1 group made 100 rebalances and no group stood still as a whole"
+        )
