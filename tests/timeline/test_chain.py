@@ -10,6 +10,7 @@ from groupreplay.timeline.conclusions import Conclusion
 from groupreplay.timeline.diagnosis import Link, evidence_of
 from groupreplay.timeline.document import OffsetChange
 from groupreplay.timeline.episodes import Episode, VerdictFacts
+from groupreplay.timeline.states import ProbedState
 from timeline.test_conclusions import SECOND, WHO, commits, recurring, stuck
 from timeline.test_episodes import FACTS, MEMBER, told
 
@@ -58,6 +59,30 @@ def test_a_whole_chain() -> None:
         ("ended", "It ended at 00:05:00: generation 4 began with 2 members."),
         ("cost", "3 min 20 s without a commit on 1 partition, 3 partitions moved."),
         ("do_first", "Take a thread dump of c on h (jstack); restart it if it does not go on."),
+    ]
+
+
+def test_one_state_is_told_where_each_answer_has_it() -> None:
+    """The event has that of its own moment; a group that fails to sync goes from one to the other again and again."""
+    episode = stuck(state="PreparingRebalance", suspects=(MEMBER,))
+    last_ms = 104 * SECOND
+    facts = replace(FACTS, commits=commits(*range(5, 100, 5), last_ms // SECOND))
+
+    def stood_still(*states: str, **fields: str) -> list[str]:
+        answers = [ProbedState(at * SECOND, at * SECOND, state) for at, state in enumerate(states, 200)]
+        links = without_cause(episode, replace(facts, answers=answers, **fields))
+        return [link.text for link in links if link.kind in ("stood_still", "cost")]
+
+    span, cost = "from 00:01:40 to 00:05:00", "3 min 16 s without a commit on 1 partition."
+    # A commit that was on its way is told.
+    quiet = f"{span}: no commit on 1 of 1 partition after 00:01:44."
+    joining = f"The group was in PreparingRebalance {quiet}"
+    assert stood_still("PreparingRebalance", "PreparingRebalance") == [joining, cost]
+    for told_of in (stood_still("CompletingRebalance"), stood_still(group_type="consumer")):
+        assert told_of == [f"The group was in a rebalance {quiet}", cost]
+    facts = replace(FACTS, commits=commits(*range(5, 300, 5)))
+    assert stood_still() == [
+        f"The group was in PreparingRebalance {span}; 1 partition had commits meanwhile."
     ]
 
 
@@ -130,6 +155,9 @@ def test_records_that_are_skipped_and_read_again() -> None:
     )
     (cost,) = without_cause(episode, replace(FACTS, changes=changes, events=(event,)))
     assert (cost.kind, cost.text) == ("cost", "At most 50 records are skipped and 30 records are read again.")
+    one = [replace(changes[0], new=101)]
+    (cost,) = without_cause(episode, replace(FACTS, changes=one, events=(event,)))
+    assert cost.text == "At most 1 record is skipped."
 
 
 def test_partitions_without_a_commit_since() -> None:
@@ -153,10 +181,11 @@ def test_partitions_without_a_commit_since() -> None:
 
 
 def test_quiet_partitions() -> None:
-    """Commits that were on their way do not count; a hole in the log says nothing."""
+    """It is quiet after the commits that were on their way; a hole in the log says nothing."""
     log = commits(10, 20, 105)
-    assert quiet_partitions(100 * SECOND, 200 * SECOND, replace(FACTS, commits=log)) == (1, 1)
-    assert quiet_partitions(95 * SECOND, 200 * SECOND, replace(FACTS, commits=log)) == (0, 1)
+    assert quiet_partitions(100 * SECOND, 200 * SECOND, replace(FACTS, commits=log)) == (1, 1, 105 * SECOND)
+    assert quiet_partitions(106 * SECOND, 200 * SECOND, replace(FACTS, commits=log)) == (1, 1, 106 * SECOND)
+    assert quiet_partitions(94 * SECOND, 200 * SECOND, replace(FACTS, commits=log)) == (0, 1, 94 * SECOND)
     assert quiet_partitions(100 * SECOND, 105 * SECOND, replace(FACTS, commits=log)) is None
     holed = replace(log, gaps=((150 * SECOND, 160 * SECOND),))
     assert quiet_partitions(100 * SECOND, 200 * SECOND, replace(FACTS, commits=holed)) is None

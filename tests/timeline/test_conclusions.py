@@ -129,27 +129,30 @@ def test_returns_in_all_lanes_of_a_place() -> None:
 
 
 def test_timeouts_since_the_condition_began() -> None:
-    """Later departures of the same place for a timeout count, too; how the member was gone is inferred."""
+    """Later departures of the same place for a timeout, or likely for one, count, too; how it was gone is inferred."""
     left = [
         told(
             "member.left",
             at * SECOND,
             **{**MEMBER, "client_id": client, "member_id": f"m{at}"},
             reason=reason,
+            candidates=[{"reason": likely, "likely": True}],
         )
-        for at, client, reason in (
-            (20, "c", "poll_timeout"),
-            (40, "c", "poll_timeout"),
-            (50, "c", "left"),
-            (60, "other", "rebalance_timeout"),
-            (70, "c", "rebalance_timeout"),
+        for at, client, reason, likely in (
+            (20, "c", "poll_timeout", "poll_timeout"),
+            (40, "c", "poll_timeout", "poll_timeout"),
+            (50, "c", "left", "left"),
+            (60, "other", "rebalance_timeout", "rebalance_timeout"),
+            (70, "c", "rebalance_timeout", "rebalance_timeout"),
+            (80, "c", "unknown", "poll_timeout"),
+            (90, "c", "unknown", "left"),
         )
     ]
     episode = recurring("rebalance.timeouts", dropped_ms=(10_000, 20_000, 30_000), rebalance_timeout_ms=5_000)
     conclusion = conclusions.removed_again(episode, replace(FACTS, events=left))
     assert conclusion is not None
     assert (conclusion.parts, conclusion.certainty) == (
-        ("c on h needs longer between two calls of poll() than its 5.0 s: it was gone 5 times",),
+        ("c on h needs longer between two calls of poll() than its 5.0 s: it was gone 6 times",),
         "inferred",
     )
 

@@ -65,6 +65,21 @@ def test_one_cause_explains_several_signs() -> None:
     assert diagnosed.explain(statement, [("no.such", "")]) == statement
 
 
+def test_a_member_that_was_lost_twice() -> None:
+    """The chain is about the first time: about what it held under its id of then."""
+    ids = ("m1", "m2")
+    events = [
+        identified(
+            told("member.left", at * SECOND, "WARN", index=at, **{**LEFT, "member_id": member_id}), member_id
+        )
+        for at, member_id in zip((500, 900), ids, strict=True)
+    ]
+    diagnosed = Diagnoses.of(replace(FACTS, events=events))
+    statement = Statement(tone="warn", text="x", parts=("x",), since_ms=None, until_ms=None)
+    told_of = diagnosed.explain(statement, [("member.left", 500), ("member.left", 900)])
+    assert [(member.name, member.member_id) for member in told_of.blamed] == [("c", "m1")]
+
+
 def test_another_time_is_another_incident() -> None:
     """A pause two minutes later has a sentence of its own, and no cause."""
     paused = bar("commits.paused", 700_000, 800_000)

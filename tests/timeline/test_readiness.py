@@ -93,6 +93,15 @@ def test_a_session_timeout_is_told_with_whose_number_it_is_compared() -> None:
     assert assumed.do.endswith("--add-config consumer.session.timeout.ms=60000 keeps it")
 
 
+def test_a_session_that_the_brokers_may_refuse() -> None:
+    """No group may set a longer session than ``group.consumer.max.session.timeout.ms``, a minute by default."""
+    long = to_consumer(group(), last(session_ms=300_000)).findings[0]
+    assert long.do.endswith(
+        "consumer.session.timeout.ms=300000 keeps it, if group.consumer.max.session.timeout.ms allows it "
+        "(Kafka's default is 1 min 0 s)"
+    )
+
+
 def test_members_without_a_record_are_not_judged() -> None:
     """A group whose members no readable record has is unknown, not ready."""
     assert to_consumer(group(), None).verdict is Verdict.UNKNOWN

@@ -176,7 +176,17 @@ def test_lost_members() -> None:
         "warn",
         "A member was lost that nobody had stopped: c on 10.0.0.3 at 00:01:00 (session timeout).",
     )
-    assert texts(events=[lost] * 5)[0][1].startswith("5 members were lost that nobody had stopped: c on ")
+    others = [replace(lost, data={**lost.data, "client_id": client}) for client in "abdef"]
+    assert texts(events=others)[0][1].startswith("5 members were lost that nobody had stopped: a on ")
+    assert texts(events=[lost] * 5)[0][1].startswith(
+        "A member was lost 5 times that nobody had stopped: c on "
+    )
+    assert texts(events=[lost, *others])[0][1].startswith(
+        "6 members were lost that nobody had stopped: c on "
+    )
+    assert texts(events=[lost, lost, *others])[0][1].startswith(
+        "6 members were lost 7 times that nobody had "
+    )
     assert texts(events=[lost] * 5)[0][1].endswith("(session timeout) and 2 more.")
 
 

@@ -91,6 +91,9 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 DEFAULT_PARTITIONS = 50
 #: The default session timeout, of all kinds of groups.
 DEFAULT_SESSION_TIMEOUT_MS = 45_000
+#: No group may set a longer session for itself than this setting of the brokers; and Kafka's default of it.
+CONSUMER_SESSION_BOUND = "group.consumer.max.session.timeout.ms"
+LONGEST_CONSUMER_SESSION_MS = 60_000
 #: Kafka's default of ``heartbeat.interval.ms``, of the clients of classic groups.
 DEFAULT_HEARTBEAT_INTERVAL_MS = 3_000
 

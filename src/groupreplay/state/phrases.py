@@ -79,6 +79,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def counted_verb(count: int, noun: str, singular: str, plural: str) -> str:
+    """``1 event has``, ``2 events have``."""
+    return f"{counted(count, noun)} {singular if count == 1 else plural}"
+
+
 def first_of(
     things: Sequence[_Thing],
     text_of: Callable[[_Thing], str],
@@ -125,7 +130,7 @@ def partitions(ranges_by_topic: Mapping[str, str] | None) -> str:
         f"{safe_text(str(topic))} {safe_text(str(ranges))}"
         for topic, ranges in (ranges_by_topic or {}).items()
     ]
-    more = f" and {len(named) - NAMES_SHOWN} topics more" if len(named) > NAMES_SHOWN else ""
+    more = f" and {counted(len(named) - NAMES_SHOWN, 'topic')} more" if len(named) > NAMES_SHOWN else ""
     return ", ".join(named[:NAMES_SHOWN]) + more
 
 
@@ -137,7 +142,7 @@ def silence(data: Data) -> str:
 
 def lag(data: Data) -> str:
     """How many records are not committed, where it is known."""
-    return "" if data.get("lag") is None else f", {data['lag']} records behind"
+    return "" if data.get("lag") is None else f", {counted(data['lag'], 'record')} behind"
 
 
 def assumed(data: Data) -> str:

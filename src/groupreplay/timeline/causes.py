@@ -106,7 +106,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
     Cause(
         name="not_revoked",
         signs=_STUCK,
-        concludes=waits("not_revoked", "{} has been asked to give up partitions and has not done it"),
+        concludes=waits("not_revoked", "{} has not given up partitions that others wait for"),
         first=_DUMP,
         command=_MEMBERS,
         section="rebalance-stuck",

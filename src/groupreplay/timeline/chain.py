@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from groupreplay.state import phrases
 from groupreplay.state.conditions.registry import kind_named
 from groupreplay.state.conditions.transaction_hanging import TransactionHanging
-from groupreplay.state.phrases import NAMES_SHOWN, counted, first_of, milliseconds, safe_text
+from groupreplay.state.phrases import NAMES_SHOWN, counted, counted_verb, first_of, milliseconds, safe_text
 from groupreplay.timeline.causes import Cause
 from groupreplay.timeline.conclusions import Conclusion, who
 from groupreplay.timeline.diagnosis import (
@@ -150,14 +150,25 @@ def _names(event: ReadEvent, field: str) -> str:
     return first_of([named[one] for one in ids if one in named], str)
 
 
-def quiet_partitions(since_ms: int, until_ms: int, facts: VerdictFacts) -> tuple[int, int] | None:
+class Quiet(NamedTuple):
+    """So many ``partitions`` ``of`` so many had no commit after ``since_ms``, by when those on their way had come."""
+
+    partitions: int
+    of: int
+    since_ms: int
+
+
+def quiet_partitions(since_ms: int, until_ms: int, facts: VerdictFacts) -> Quiet | None:
     """On how many partitions of how many nothing was committed in this time; None: that is not known."""
     first_ms = since_ms + _ON_THE_WAY_MS
     if first_ms >= until_ms or not facts.commits.places or facts.commits.gaps_in(first_ms, until_ms):
         return None
     every = facts.commits.partitions_committed(facts.since_ms, since_ms)
-    quiet = len(every - facts.commits.partitions_committed(first_ms, until_ms))
-    return (quiet, len(every)) if every else None
+    quiet = every - facts.commits.partitions_committed(first_ms, until_ms)
+    late = facts.commits.within(since_ms, first_ms)
+    times = zip(late.place.tolist(), late.at_ms.tolist(), strict=True)
+    last_ms = max((at_ms for place, at_ms in times if late.places[place] in quiet), default=since_ms)
+    return Quiet(len(quiet), len(every), last_ms) if every else None
 
 
 def _stood_still(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:
@@ -185,14 +196,30 @@ def _stood_still(episode: Episode, members: Sequence[BlamedMember], facts: Verdi
     if quiet is None and not state:
         return None
     parts: list[str | int] = [
-        f"The group was in {safe_text(state)}" if state else "Commits of the group stood still"
+        f"The group was in {_one_state(episode, facts) or 'a rebalance'}"
+        if state
+        else "Commits of the group stood still"
     ]
     parts += [" from ", episode.since_ms, " to ", episode.end_ms(facts)]
     if episode.began_ms < episode.since_ms:
         parts += [" (it began after ", episode.began_ms, ")"]
-    if quiet is not None:
-        parts.append(f": no commit on {quiet[0]} of {counted(quiet[1], 'partition')}")
+    if quiet is not None and not quiet.partitions:
+        parts.append(f"; {counted(quiet.of, 'partition')} had commits meanwhile")
+    elif quiet is not None:
+        parts.append(f": no commit on {quiet.partitions} of {counted(quiet.of, 'partition')}")
+        parts += [" after ", quiet.since_ms] if quiet.since_ms > episode.since_ms else []
     return link("stood_still", [*parts, "."], facts.window, evidence_of([episode.event]))
+
+
+def _one_state(episode: Episode, facts: VerdictFacts) -> str | None:
+    """The state that a classic group was in for all of the time, by each answer; None: not known, or several.
+
+    An event has the state of its own moment, and groups of the newer kinds go from Assigning to Reconciling and back.
+    """
+    end_ms = episode.end_ms(facts)
+    answers = {one.state for one in facts.answers if episode.began_ms <= one.asked_ms <= end_ms}
+    states = answers | {episode.event.text("state")}
+    return safe_text(states.pop()) if facts.group_type == "classic" and len(states) == 1 else None
 
 
 def _held(members: Sequence[BlamedMember], before_ms: int, facts: VerdictFacts) -> str:
@@ -257,14 +284,14 @@ def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
         completion(episode, facts),
         quiet_partitions(episode.since_ms, episode.end_ms(facts), facts),
     )
-    lasted = milliseconds(episode.end_ms(facts) - episode.since_ms)
     cost = episode.cost(facts)
     is_behind = cost is not None and cost.added > 0
     parts = [cost.text] if cost is not None and is_behind else []
-    if quiet is not None and quiet[0]:
+    if quiet is not None and quiet.partitions:
+        lasted = milliseconds(episode.end_ms(facts) - quiet.since_ms)
         # Behind an open transaction there may be others.
         kind = "readable commit" if episode.sign == TransactionHanging.NAME else "commit"
-        parts.append(f"{lasted} without a {kind} on {counted(quiet[0], 'partition')}")
+        parts.append(f"{lasted} without a {kind} on {counted(quiet.partitions, 'partition')}")
     if event is not None and (moved := event.number("partitions_moved")):
         parts.append(f"{counted(moved, 'partition')} moved")
     if episode.sign in ("rebalance.storm", "member.flapping", "static.crash_loop", "rebalance.timeouts"):
@@ -301,8 +328,8 @@ def _records_moved(episode: Episode, facts: VerdictFacts) -> Link | None:
     ]
     steps = [(one.new or 0) - (one.old or 0) for one in places]
     skipped, again = sum(step for step in steps if step > 0), -sum(step for step in steps if step < 0)
-    parts = [f"{skipped} records are skipped"] if skipped else []
-    parts += [f"{again} records are read again"] if again else []
+    parts = [f"{counted_verb(skipped, 'record', 'is', 'are')} skipped"] if skipped else []
+    parts += [f"{counted_verb(again, 'record', 'is', 'are')} read again"] if again else []
     events = [event for event in facts.events if event.name in names]
     if not parts:
         return None

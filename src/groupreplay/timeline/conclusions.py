@@ -31,14 +31,12 @@ from groupreplay.timeline.episodes import (
     failed_generations,
 )
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
-from groupreplay.timeline.facts import FAILED_GENERATIONS, SAME_MOMENT_MS
+from groupreplay.timeline.facts import FAILED_GENERATIONS, SAME_MOMENT_MS, is_too_slow
 
 #: Shorter silences are ordinary pauses between two commits.
 _LEAST_SILENCE_MS: Final = 10_000
 #: A member that came back so often in one episode is restarted by something.
 _RETURNS: Final = 3
-#: Reasons of departures of a member that did not call poll() in time.
-_TIMEOUTS: Final = frozenset({"poll_timeout", "rebalance_timeout"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,9 +210,7 @@ def removed_again(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     later = [
         left
         for left in facts.named("member.left", event.time_ms + 1, episode.end_ms(facts))
-        if left.text("reason") in _TIMEOUTS
-        and (member := blamed_member(left.data)) is not None
-        and _place(member) in places
+        if is_too_slow(left) and (member := blamed_member(left.data)) is not None and _place(member) in places
     ]
     times = counted(len(event.items("dropped_ms")) + len(later), "time")
     timeout = milliseconds(event.number("rebalance_timeout_ms"))

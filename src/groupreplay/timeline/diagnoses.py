@@ -173,7 +173,11 @@ class Diagnoses:
 def _joined(conclusions: Sequence[Conclusion]) -> Conclusion:
     """The first one, about the members of all of them."""
     first = conclusions[0]
-    members = {member.name: member for one in conclusions for member in one.members}
+    members = dict[str, BlamedMember]()
+    for one in conclusions:
+        for member in one.members:
+            # The first one of its name: the chain is about what that one held.
+            members.setdefault(member.name, member)
     others = [member for name, member in members.items() if name not in {one.name for one in first.members}]
     same = (f"; the same of {who(others)}",) if others else ()
     events = (name for one in conclusions for name in one.evidence.events)

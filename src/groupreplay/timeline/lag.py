@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from groupreplay.state.phrases import counted, milliseconds, timestamp
+from groupreplay.state.phrases import counted, counted_verb, milliseconds, timestamp
 
 #: The clocks of brokers and of the prober may differ by so much.
 _CLOCKS_MS: Final = 1_000
@@ -148,10 +148,8 @@ def _loss(before: EndSpan | None, after: EndSpan) -> tuple[str, ...]:
     how = ": the log was cut, or is another one"
     if -1 < before.epoch < after.epoch:
         how = f", when a leader was elected without them (epoch {before.epoch}, then {after.epoch})"
-    return (
-        f"at least {counted(before.end - after.most, 'record')} were lost between {timestamp(before.last_ms)} "
-        f"and {timestamp(after.first_ms)}{how}",
-    )
+    lost = counted_verb(before.end - after.most, "record", "was", "were")
+    return (f"at least {lost} lost between {timestamp(before.last_ms)} and {timestamp(after.first_ms)}{how}",)
 
 
 def total(lags: Iterable[Lag]) -> tuple[Range | None, Range | None, int]:

@@ -21,7 +21,12 @@ from groupreplay.codecs import (
     decode_assignment,
     decode_subscription,
 )
-from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
+from groupreplay.codecs.kafka_terms import (
+    CONSUMER_PROTOCOL_TYPE,
+    CONSUMER_SESSION_BOUND,
+    LONGEST_CONSUMER_SESSION_MS,
+    GroupType,
+)
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
 from groupreplay.state.policy.context import ASSUMED_SESSIONS, BrokerRelease, SessionSettings
 from groupreplay.timeline.protocol_faults import UNNAMED, Target
@@ -285,9 +290,11 @@ def _session_findings(
     lengths = ", ".join(
         milliseconds(length) for length in sorted({each.session_timeout_ms for each in other})
     )
+    bound_ms = max(LONGEST_CONSUMER_SESSION_MS, session.timeout_ms)
+    most = f", if {CONSUMER_SESSION_BOUND} allows it (Kafka's default is {milliseconds(LONGEST_CONSUMER_SESSION_MS)})"
     keep = (
         f"kafka-configs.sh --alter --entity-type groups --entity-name {safe_text(group_id)} --add-config "
-        f"consumer.session.timeout.ms={longest_ms} keeps it"
+        f"consumer.session.timeout.ms={longest_ms} keeps it{most if longest_ms > bound_ms else ''}"
         if longest_ms >= least_ms
         else f"a group may have {milliseconds(least_ms)} at least (group.consumer.min.session.timeout.ms)"
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from groupreplay.state.phrases import counted, first_of, milliseconds, timestamp
+from groupreplay.state.phrases import counted, counted_verb, first_of, milliseconds, timestamp
 from groupreplay.timeline.document import Hole, Remark, TimelineDocument, Unread
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rows import RowSums
@@ -129,13 +129,13 @@ def _events_left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
         (
             sums.events,
             "summed_events",
-            f"{counted(sums.events, 'event')} have no row here, first those that tell of no problem; "
+            f"{counted_verb(sums.events, 'event', 'has', 'have')} no row here, first those that tell of no problem; "
             "groupreplay replay prints them.",
         ),
         (
             sums.bodies,
             "summed_events",
-            f"{counted(sums.bodies, 'event')} have no JSON here; groupreplay replay -o jsonl prints it.",
+            f"{counted_verb(sums.bodies, 'event', 'has', 'have')} no JSON here; groupreplay replay -o jsonl prints it.",
         ),
     )
 

@@ -151,7 +151,7 @@ def _condition(
     names_nobody = diagnosed.cause_name(of_condition(main)) and not diagnosed.blamed(of_condition(main))
     parts += [
         "." if names_nobody and kind_named(name).STOPS_COMMITS else _who(main, facts),
-        _quiet(main, until(main), facts),
+        *_quiet(main, until(main), facts),
     ]
     if others := [bar for bar in bars if bar is not main]:
         longest = max(others, key=lasted_ms)
@@ -177,12 +177,13 @@ def _who(bar: ConditionBar, facts: VerdictFacts) -> str:
     return f": {kind_named(bar.name).named_text(shown, len(named), proven=proven)}."
 
 
-def _quiet(bar: ConditionBar, until_ms: int, facts: VerdictFacts) -> str:
+def _quiet(bar: ConditionBar, until_ms: int, facts: VerdictFacts) -> list[str | int]:
     """On how many partitions nothing was committed meanwhile."""
     quiet = quiet_partitions(bar.since_ms, until_ms, facts) if kind_named(bar.name).STOPS_COMMITS else None
-    if quiet is None or not quiet[0]:
-        return ""
-    return f" No commit on {quiet[0]} of {counted(quiet[1], 'partition')} meanwhile."
+    if quiet is None or not quiet.partitions:
+        return []
+    since: list[str | int] = [" after ", quiet.since_ms] if quiet.since_ms > bar.since_ms else [" meanwhile"]
+    return [f" No commit on {quiet.partitions} of {counted(quiet.of, 'partition')}", *since, "."]
 
 
 def _changes(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
@@ -216,8 +217,10 @@ def _lost(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
         ):
             by_cause.setdefault(diagnosed.cause_name((MEMBER_LEFT, event.index)), []).append(event)
     for lost in by_cause.values():
-        text = "A member was" if len(lost) == 1 else f"{len(lost)} members were"
-        parts: list[str | int] = [f"{text} lost that nobody had stopped: "]
+        different = len({phrases.member(event.data) for event in lost})
+        text = "A member was lost" if different == 1 else f"{different} members were lost"
+        text += f" {counted(len(lost), 'time')}" if len(lost) > different else ""
+        parts: list[str | int] = [f"{text} that nobody had stopped: "]
         for number, event in enumerate(lost[:NAMES_SHOWN]):
             reason = phrases.spaced(event.data, "reason") + phrases.assumed(event.data)
             parts += [

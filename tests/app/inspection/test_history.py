@@ -164,7 +164,7 @@ def test_what_only_time_has_caused(tmp_path: Path) -> None:
         (
             "rebalance.slow",
             None,
-            "Reconciling for 1 min 15 s, not revoked, blocked by client-a on h "
+            "1 min 15 s so far, in Reconciling, not revoked, blocked by client-a on h "
             f"(holds {TOPIC} 1, will be fenced at 00:00:32.000 UTC)",
         )
     ]

@@ -38,9 +38,12 @@ def test_static_members_save_both_rebalances() -> None:
 
 
 def test_a_comparison_has_both_on_one_axis() -> None:
-    """What is recorded, and the middle one of the plays, in the time of the history."""
+    """What is recorded, and the middle one of the plays, in the time of the history; with what both rest on."""
     found = question({INSTANCE: AUTO}).comparison(history_of(restarted(), 180 * SECOND), CONTEXT)
-    assert found.text == "group.instance.id=auto: the middle one of 10 plays"
+    assert found.text == (
+        "group.instance.id=auto: the middle one of 10 plays; assumed, because no record has it: heartbeat.interval.ms="
+        f"3000, group.initial.rebalance.delay.ms=3000, offsets.retention.check.interval.ms=600000; {UNSEEN}"
+    )
     assert found.costs[0] == "rebalances: recorded 2, with the other settings 0"
     assert [(lane.name, lane.rebalances_ms) for lane in found.lanes] == [
         ("recorded", (BEGIN + 60 * SECOND, BEGIN + 70 * SECOND)),

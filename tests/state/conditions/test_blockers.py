@@ -12,8 +12,10 @@ from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import Event, Evidence
 from groupreplay.state.conditions.blockers import Blocker, session_timeout_ms
 from groupreplay.state.conditions.detection import GroupView
+from groupreplay.state.conditions.rebalance_slow import RebalanceSlow
 from groupreplay.state.conditions.rebalance_stuck import RebalanceStuck
 from groupreplay.state.policy.context import OwnSettings
+from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.modern import Modern
@@ -104,6 +106,31 @@ def test_a_member_whose_session_never_ends() -> None:
     assert (fact.reason, blocker.member_id, blocker.since_ms) == ("not_heartbeating", "a", began)
     text = RebalanceStuck.firing_text(to_builtins(fact))
     assert "blocked by client-a on h (sends no heartbeat and is not removed); next: move" in text
+
+
+def slow(history: list[Raw], until: int, least_ms: int) -> RebalanceSlow:
+    """What is said of a rebalance that is slow."""
+    context = replace(CONTEXT, policy=Policy(thresholds={"rebalance.slow": {"threshold_ms": least_ms}}))
+    _, events = told(history, [], until, context)
+    return next(fact for fact in facts(events) if isinstance(fact, RebalanceSlow))
+
+
+def test_a_slow_rebalance_blames_nobody_whose_session_goes_on() -> None:
+    """A killed member is there until its session has ended, after 45 s: the coordinator does remove it."""
+    early, late = (slow(lost(START), START + MINUTE, least_ms) for least_ms in (44_000, 45_000))
+    check(early, reason=None, blockers=())
+    assert (late.reason, [blocker.member_id for blocker in late.blockers or ()]) == (
+        "not_heartbeating",
+        ["a"],
+    )
+
+
+def test_a_slow_rebalance_blames_nothing_that_began_late() -> None:
+    """In a storm the target assignment of each epoch is missing for a moment: that is not why it is slow."""
+    for missing_ms, reason in ((20_000, "not_assigned"), (21_000, None)):
+        later = modern_builders.operation(START + missing_ms, modern_builders.group_epoch(4))
+        fact = slow([*lost(START), *later], START + MINUTE, 40_000)
+        assert (fact.state, fact.reason, fact.blockers) == ("Assigning", reason, ())
 
 
 def test_later_epochs_do_not_blame_whoever_is_about_to_take_them() -> None:

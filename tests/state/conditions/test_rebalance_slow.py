@@ -88,7 +88,7 @@ def test_it_names_the_suspects() -> None:
     assert (fact.reason, fact.blockers) == ("not_joined", None)
     assert [one.member_id for one in fact.suspects or ()] == ["a"]
     assert RebalanceSlow.firing_text({"state": "PreparingRebalance", "elapsed_ms": 75_000}) == (
-        "PreparingRebalance for 1 min 15 s"
+        "1 min 15 s so far, in PreparingRebalance"
     )
 
 

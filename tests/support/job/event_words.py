@@ -285,7 +285,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
     (
         "rebalance.slow",
         {"status": "firing", "state": "PreparingRebalance", "elapsed_ms": 75_000},
-        "PreparingRebalance for 1 min 15 s",
+        "1 min 15 s so far, in PreparingRebalance",
     ),
     (
         "rebalance.slow",

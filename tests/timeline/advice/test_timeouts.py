@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
-from groupreplay.coordinator.simulation.script_steps import Restart, ScriptedEvent, SlowPoll
+from groupreplay.coordinator.simulation.script_steps import Crash, Restart, ScriptedEvent, SlowPoll, Start
 from groupreplay.timeline.advice.finding import Kind
+from groupreplay.timeline.advice.words import effect_text
 from support.histories.builders import commit, generation, member
 from support.pictures.timelines import BEGIN, MINUTE
-from support.simulated.advised import found, saved, scripted, simulated, small
+from support.simulated.advised import found, saved, scripted, simulated, small, true_lengths
 
 SLOW_STARTS = scripted(
     ScriptedEvent(
@@ -35,6 +37,31 @@ def test_session_timeout_against_the_model(tmp_path: Path, seed: int) -> None:
         truth, bounds = len(short.rebalances) - len(long.rebalances), saved(finding, "rebalances")
         assert bounds[0] <= truth <= bounds[1], (short.group_id, truth, bounds)
         assert found(long, Kind.SESSION_TIMEOUT) is None
+
+
+def test_sessions_of_processes_that_did_not_come_back(tmp_path: Path) -> None:
+    """They are not counted: a longer session would have changed nothing. Brokers bound that of a KIP-848 group."""
+    slow = ScriptedEvent(
+        every_ms=About(20 * MINUTE_MS), steps=(Restart(1, Between(70_000, 80_000), crash=1.0),)
+    )
+    gone = ScriptedEvent(every_ms=About(40 * MINUTE_MS), steps=(Start(8), Crash(8, at_ms=5 * MINUTE_MS)))
+    scenario = scripted(slow, gone, **{"group.instance.id": STATIC})
+    for history in simulated(scenario, tmp_path / "a.parquet", groups=2):
+        finding = found(history, Kind.SESSION_TIMEOUT)
+        assert finding is not None
+        expired = [
+            event for event in history.named("member.left") if event.text("reason") == "session_timeout"
+        ]
+        back = [event for event in expired if event.text("instance_id").endswith("i1")]
+        assert len(back) < len(expired)
+        assert f" of {back[0].text('instance_id')} ended {len(back)} times shortly before" in finding.text
+        assert (finding.setting, finding.value) == ("session.timeout.ms", "180000")
+        modern = found(replace(history, group_type="consumer"), Kind.SESSION_TIMEOUT)
+        assert modern is not None
+        assert (modern.setting, modern.value) == (
+            "consumer.session.timeout.ms",
+            "180000; group.consumer.max.session.timeout.ms too",
+        )
 
 
 SLOW_POLLS = scripted(
@@ -72,6 +99,28 @@ def test_members_that_gave_up(tmp_path: Path) -> None:
         assert least == 0 < most <= len(history.rebalances)
     for history in simulated(SCENARIOS["steady"], tmp_path / "b.parquet", hours=1):
         assert found(history, Kind.MAX_POLL_INTERVAL) is None
+
+
+def test_a_member_that_others_would_have_waited_for(tmp_path: Path) -> None:
+    """Where another one joins while a member works, a longer interval makes the group wait: that is told as a cost."""
+    short, long, minutes = tmp_path / "a.parquet", tmp_path / "b.parquet", {"max.poll.interval.ms": 300_000}
+    simulated(SCENARIOS["timeouts"].with_client(minutes), long, hours=1, seed=2)
+    for history in simulated(SCENARIOS["timeouts"], short, hours=1, seed=2):
+        finding = found(history, Kind.MAX_POLL_INTERVAL)
+        assert finding is not None
+        before_ms, after_ms = (sum(true_lengths(path)[history.group_id].values()) for path in (short, long))
+        (effect,) = (each for each in finding.effects if each.measure == "stopped_ms")
+        assert effect.likely_least is not None
+        assert effect.likely_most is not None
+        assert (
+            effect.least
+            <= effect.likely_least
+            <= before_ms - after_ms
+            <= effect.likely_most
+            <= effect.most
+            < 0
+        )
+        assert effect_text(effect).startswith("but about ")
 
 
 def test_one_member_sets_the_rebalance_timeout() -> None:

@@ -47,7 +47,7 @@ def test_members_that_differ() -> None:
     assert finding is not None
     assert saved(finding, "members") == (1, 1)
     assert finding.text == (
-        "client-c on 10.0.0.1 differ from the other members: 2 sets of topics; "
+        "client-c on 10.0.0.1 differs from the other members: 2 sets of topics; "
         "session.timeout.ms 10.0 s, 45.0 s"
     )
 
@@ -65,7 +65,7 @@ def test_what_is_not_known_of_a_member_is_no_difference() -> None:
     finding = found(mixed, Kind.DIFFERING_MEMBERS)
     assert (saved(finding, "members"), finding.text) == (
         (1, 1),
-        "client-d on 10.0.0.1 differ from the other members: 2 sets of topics",
+        "client-d on 10.0.0.1 differs from the other members: 2 sets of topics",
     )
 
 

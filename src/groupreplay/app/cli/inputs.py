@@ -348,15 +348,14 @@ def _needs_release(groups: Sequence[Mapping[str, Any]]) -> bool:
 
 def warn_of_losses(replay: Replay) -> None:
     """Report on stderr how many records could not be used and how many groups were set aside, if there are any."""
+    from groupreplay.state.phrases import counted, counted_verb
+
     if replay.dead_letters:
-        click.echo(
-            f"{replay.dead_letters} records could not be decoded; groupreplay decode shows which", err=True
-        )
+        letters = counted(replay.dead_letters, "record")
+        click.echo(f"{letters} could not be decoded; groupreplay decode shows which", err=True)
     if replay.quarantined:
-        click.echo(
-            f"{replay.quarantined} groups were quarantined: groupreplay failed on their records (group.quarantined)",
-            err=True,
-        )
+        groups = counted_verb(replay.quarantined, "group", "was", "were")
+        click.echo(f"{groups} quarantined: groupreplay failed on the records (group.quarantined)", err=True)
 
 
 def log_read(rows: Rows, zone: TimeZone) -> LogRead:

@@ -54,19 +54,22 @@ def summary_lines(answer: Answer, zone: TimeZone) -> Iterator[str]:
     yield f"{answer.group_id} from {since} to {until} ({zone.name}), {answer.draws} draws: {_words(answer.changed)}"
     recorded = {name: value for name, value in answer.settings.items() if name not in answer.assumed}
     yield f"recorded: {_words(recorded)}"
-    if answer.assumed:
-        yield f"assumed, because no record has it (--recorded): {_words(answer.assumed)}"
-    yield from answer.notes
+    yield from _caveats(answer, " (--recorded)")
     if not answer.answered:
         yield NOT_ANSWERED
 
 
+def _caveats(answer: Answer, flag: str = "") -> Iterator[str]:
+    """What the answer rests on; ``flag``: with which it is corrected."""
+    if answer.assumed:
+        yield f"assumed, because no record has it{flag}: {_words(answer.assumed)}"
+    yield from answer.notes
+
+
 def comparison_text(answer: Answer) -> str:
-    """The question, and what is drawn, in one line."""
-    question = _words(answer.changed)
-    if not answer.answered:
-        return f"{question}: {NOT_ANSWERED}"
-    return f"{question}: the middle one of {answer.draws} plays"
+    """The question, what is drawn, and what the answer rests on, in one line."""
+    drawn = f"the middle one of {answer.draws} plays" if answer.answered else NOT_ANSWERED
+    return "; ".join([f"{_words(answer.changed)}: {drawn}", *_caveats(answer)])
 
 
 def cost_sentences(answer: Answer) -> Iterator[str]:

@@ -11,6 +11,7 @@ from groupreplay.state import phrases
 from groupreplay.state.conditions.blockers import (
     Blocker,
     StuckReason,
+    Wait,
     blame,
     culprits,
     current,
@@ -72,7 +73,10 @@ class RebalanceSlow(Condition):
     rebalance_id: str | None
     state: Annotated[str, Meta(description="The group's state when it was reported.")]
     reason: Annotated[
-        StuckReason | None, Meta(description="What it waits for; null when the log does not show that.")
+        StuckReason | None,
+        Meta(
+            description="What it waits for, for half of the time or longer; null when the log does not show that."
+        ),
     ] = None
     blockers: Annotated[
         tuple[Blocker, ...] | None,
@@ -96,7 +100,8 @@ class RebalanceSlow(Condition):
         usual = data.get("usual_ms")
         reason = f", {phrases.spaced(data, 'reason')}" if data.get("reason") else ""
         seldom = "" if usual is None else f", usually {milliseconds(usual)} at most"
-        return f"{elapsed_text(data)}{seldom}{reason}{culprits(data)}"
+        lasted = f"{milliseconds(data.get('elapsed_ms'))} so far, in {safe_text(str(data.get('state')))}"
+        return f"{lasted}{seldom}{reason}{culprits(data)}"
 
     @staticmethod
     def who(data: Data) -> str:
@@ -162,8 +167,24 @@ class RebalanceSlowDetector(GroupDetector):
             evidence=now.evidence,
             rebalance_id=now.rebalance_id,
             state=now.state,
-            **blame(view, sorted(waits(view), key=lambda wait: wait.since_ms)),
+            **blame(view, _lasting(view, now.since_ms)),
             usual_ms=usual_ms,
             elapsed_ms=view.now_ms - now.since_ms,
         )
         return Evaluation([detection], None if is_serious else serious_ms)
+
+
+def _lasting(view: GroupView, since_ms: int) -> list[Wait]:
+    """What explains that the rebalance is slow: it waits for that for most of its time, first what has lasted longest.
+
+    In a storm it waits for one thing after another, each for a moment. A member that sends no heartbeat is there until
+    its session ends.
+    """
+    least_ms = {"not_heartbeating": session_timeout_ms(view)}
+    half_ms = (view.now_ms - since_ms) // 2
+    lasting = [
+        wait
+        for wait in waits(view)
+        if view.now_ms - wait.since_ms >= max(half_ms, least_ms.get(wait.reason, 0))
+    ]
+    return sorted(lasting, key=lambda wait: wait.since_ms)

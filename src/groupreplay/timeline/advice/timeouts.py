@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+from msgspec import structs
 
-from groupreplay.codecs.kafka_terms import GroupType
+from groupreplay.codecs.kafka_terms import CONSUMER_SESSION_BOUND, LONGEST_CONSUMER_SESSION_MS, GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
-from groupreplay.timeline.advice.aways import Away, aways, savings, within
+from groupreplay.timeline.advice.aways import Away, aways, least_ms_of, longest_ms_of, savings, within
 from groupreplay.timeline.advice.evidence import (
     begin_assumed,
     finding,
@@ -27,14 +28,12 @@ from groupreplay.timeline.advice.restarts import explained
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.likely import HEARTBEAT_MS
-from groupreplay.timeline.rolling_restarts import restarts
+from groupreplay.timeline.rolling_restarts import Restart, restarts
 
 #: Values to choose from; the second one is Kafka's default since 3.0 (KIP-735).
 _SESSIONS_MS: Final = (30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 300_000)
 #: A member that was away for longer did not lose its session by a small margin.
 _LONGEST_AWAY_MS: Final = _SESSIONS_MS[-1]
-#: Of the client, with the classic protocol; else of the group (``kafka-configs.sh --entity-type groups``).
-_SESSION_SETTING: Final = {True: "session.timeout.ms", False: "consumer.session.timeout.ms"}
 _LEAST_EVENTS: Final = 2
 #: The brokers' lower bound of a rebalance timeout that is worth its name, and Kafka's default.
 _LEAST_POLL_MS: Final = 60_000
@@ -52,6 +51,9 @@ _OF_SESSIONS: Final = (
 _OF_SLOW_WORK: Final = (
     "rebalances in which nobody went but members that had given up, and nobody came but the same ones again; one that "
     "hangs for good has to go all the same"
+)
+_NO_STOP: Final = Effect(
+    measure="stopped_ms", least=0, most=0, likely_least=0, likely_most=0, how="no stop would have been saved"
 )
 _LIKELY_AGAIN: Final = "likely those of members that came back, because their work was done then"
 
@@ -78,7 +80,9 @@ def session_timeout(history: AdviceInput) -> Iterator[Finding]:
     before_ms = max((value for value in known if value is not None), default=None)
     if before_ms is not None and value_ms <= before_ms:
         return
-    yield _session_finding(history, absences, list(reasons.values()), value_ms, before_ms)
+    # A session also ends of a process that is gone for good, or of a dynamic member: no session would have been enough.
+    ended = [reasons[away.restart.before.member_id] for away in expired]
+    yield _session_finding(history, absences, ended, value_ms, before_ms)
 
 
 def _session_finding(
@@ -102,11 +106,22 @@ def _session_finding(
         Kind.SESSION_TIMEOUT,
         f"the session{of} of {first_of(names, safe_text)} ended {counted(len(events), 'time')} shortly before "
         "the process was back",
-        (_SESSION_SETTING[history.group_type == GroupType.CLASSIC.value], str(value_ms)),
+        _session_setting(history, value_ms),
         effects,
         [*events, *(rebalance.event for rebalance in most)],
         order_ms=ordering(effects),
         assumed={"heartbeat_interval_ms": HEARTBEAT_MS},
+    )
+
+
+def _session_setting(history: AdviceInput, value_ms: int) -> tuple[str, str]:
+    """Of the client, with the classic protocol; else of the group (``kafka-configs.sh --entity-type groups``)."""
+    if history.group_type == GroupType.CLASSIC.value:
+        return "session.timeout.ms", str(value_ms)
+    is_refused = value_ms > LONGEST_CONSUMER_SESSION_MS
+    return (
+        "consumer.session.timeout.ms",
+        f"{value_ms}{f'; {CONSUMER_SESSION_BOUND} too' if is_refused else ''}",
     )
 
 
@@ -129,6 +144,8 @@ def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
     # It polled again, so that it would have with a longer interval.
     saved = sure_savings(caused, explained(history.rebalances, back, after_ms=history.complete_ms))
     effects = saved_effects((), caused, _OF_SLOW_WORK, saved, _LIKELY_AGAIN)
+    if waits := _longer_waits(history, back, {rebalance.at_ms for rebalance in caused}):
+        effects = [*effects[:1], _waiting_longer(effects[1:], waits)]
     yield finding(
         history,
         Kind.MAX_POLL_INTERVAL,
@@ -137,8 +154,57 @@ def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
         ("max.poll.interval.ms", "longer than the longest work on one poll; or lower max.poll.records"),
         effects,
         left,
-        order_ms=ordering(effects),
+        order_ms=max(ordering(effects), 0),
         assumed=begin_assumed(saved),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """How much longer a rebalance would have waited for a member at work; ``likely_ms`` is within ``bounds_ms``."""
+
+    bounds_ms: tuple[int, int]
+    likely_ms: tuple[int, int]
+
+
+def _longer_waits(history: AdviceInput, back: Sequence[Restart], caused_ms: Collection[int]) -> list[_Wait]:
+    """Of the rebalances that others began and that a member ended by giving up: with more time it had polled first.
+
+    That is when it came back; ``caused_ms``: the rebalances that there would not have been.
+    """
+    by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
+    returns = {restart.before.member_id: by_time.get(restart.at_ms) for restart in back}
+    waits = []
+    for each in history.rebalances:
+        late = [came for gone, came in returns.items() if came is not None and gone in each.went]
+        if each.at_ms < history.complete_ms or each.at_ms in caused_ms or not late or not each.stopped_ms[1]:
+            continue
+        came = max(late, key=lambda one: one.at_ms)
+        bounds = least_ms_of(came), longest_ms_of(came)
+        likely = (
+            bounds if came.likely_ms is None else (round(came.likely_ms.least), round(came.likely_ms.most))
+        )
+        (most, least), (likely_most, likely_least) = (
+            [max(came.at_ms - each.at_ms - length_ms, 0) for length_ms in lengths_ms]
+            for lengths_ms in (bounds, likely)
+        )
+        waits.append(_Wait((least, most), (likely_least, likely_most)))
+    return waits
+
+
+def _waiting_longer(stops: Sequence[Effect], waits: Sequence[_Wait]) -> Effect:
+    """The time that the group would not have stood still, less that in which it would have waited for a member."""
+    stop = next(iter(stops), _NO_STOP)
+    least, most = (sum(wait.bounds_ms[end] for wait in waits) for end in (0, 1))
+    likely_least, likely_most = (sum(wait.likely_ms[end] for wait in waits) for end in (0, 1))
+    return structs.replace(
+        stop,
+        least=stop.least - most,
+        most=None if stop.most is None else stop.most - least,
+        likely_least=None if stop.likely_least is None else stop.likely_least - likely_most,
+        likely_most=None if stop.likely_most is None else stop.likely_most - likely_least,
+        how=f"{stop.how}; less the times for which {counted(len(waits), 'rebalance')} that others began would have "
+        "waited longer, until the member that gave up had come back",
     )
 
 

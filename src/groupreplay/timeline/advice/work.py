@@ -41,7 +41,8 @@ def members_without_work(history: AdviceInput) -> Iterator[Finding]:
     yield finding(
         history,
         Kind.MEMBERS_WITHOUT_WORK,
-        f"{len(without)} of {counted(len(history.members), 'member')} own none of "
+        f"{len(without)} of {counted(len(history.members), 'member')} "
+        f"{'owns' if len(without) == 1 else 'own'} none of "
         f"{counted(partitions, 'partition')}: {first_of(without, member)}",
         ("members", f"{len(history.members) - len(without)}, or more partitions"),
         [exactly("members", len(without), "members at the end of the history that own no partition")],
@@ -104,7 +105,8 @@ def differing_members(history: AdviceInput) -> Iterator[Finding]:
     yield finding(
         history,
         Kind.DIFFERING_MEMBERS,
-        f"{first_of(odd, member)} differ from the other members: {'; '.join(differences.values())}",
+        f"{first_of(odd, member)} {'differs' if len(odd) == 1 else 'differ'} from the other members: "
+        f"{'; '.join(differences.values())}",
         ("members", "one configuration for all members of a group"),
         [exactly("members", len(odd), "members whose topics or timeouts are not those of most members")],
         [rebalance.event for rebalance in history.rebalances[-1:]],

@@ -122,7 +122,9 @@ class WhatIfLane(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What was recorded, and what other settings would have made of it (docs/whatif.md)."""
 
-    text: Annotated[str, Meta(description="The question, and of how many plays one is drawn.")]
+    text: Annotated[
+        str, Meta(description="The question, of how many plays one is drawn, and what it rests on.")
+    ]
     costs: Annotated[tuple[str, ...], Meta(description="What is answered of each cost, in words.")]
     lanes: Annotated[
         tuple[WhatIfLane, ...],

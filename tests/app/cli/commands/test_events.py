@@ -114,7 +114,7 @@ def test_bad_records_are_mentioned(hostile: Path) -> None:
     """What could not be read is said on stderr, and is an event."""
     result = invoke("replay", "--from-file", hostile, "--type", "record.malformed")
     assert (result.exit_code, len(result.stdout.splitlines())) == (0, 2)
-    assert result.stderr == "1 records could not be decoded; groupreplay decode shows which\n" + ASSUMED
+    assert result.stderr == "1 record could not be decoded; groupreplay decode shows which\n" + ASSUMED
 
 
 def test_rules(stuck: Path, tmp_path: Path) -> None:

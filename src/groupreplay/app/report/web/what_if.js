@@ -20,7 +20,7 @@ const WhatIf = (() => {
     const costs = whatif.costs.map(text => safe(text, 200));
     drawing.section("WHAT IF");
     if (drawing.narrow) drawing.y += 14;
-    write(drawing, [safe(whatif.text, 300)], drawing.colours.muted);
+    write(drawing, [safe(whatif.text, 900)], drawing.colours.muted);
     write(drawing, costs, drawing.colours.text);
     drawing.y += 6;
     for (const lane of whatif.lanes) {
