@@ -105,14 +105,18 @@ def _what_is_shared(shared: Sequence[Shared]) -> str:
     if not shared:
         return "only the moment sets them apart from the other groups"
     phrases = [_SHARE[each.kind].format(safe_text(each.value)) for each in shared[:_ALSO_SHOWN]]
-    main = shared[0]
+    return f"all {' and '.join(phrases)}, {_other_groups(shared[0])}"
+
+
+def _other_groups(main: Shared) -> str:
     if not main.all_other_groups:
-        rest = "which are all groups"
-    elif not main.other_groups:
-        rest = f"none of the {main.all_other_groups} others does"
-    else:
-        rest = f"so do {main.other_groups} of the {main.all_other_groups} others"
-    return f"all {' and '.join(phrases)}, {rest}"
+        return "which are all groups"
+    if main.all_other_groups == 1:
+        return "so does the other one" if main.other_groups else "the other one does not"
+    if not main.other_groups:
+        return f"none of the {main.all_other_groups} others does"
+    do = "does" if main.other_groups == 1 else "do"
+    return f"so {do} {main.other_groups} of the {main.all_other_groups} others"
 
 
 def _proof_text(shared: Sequence[Shared], proof: Proof | None) -> str:
