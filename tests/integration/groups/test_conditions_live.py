@@ -229,8 +229,9 @@ def test_a_member_that_is_removed_repeatedly(ending: Heard) -> None:
     assert {one["reason"] for one in left} <= {"poll_timeout", "rebalance_timeout", "unknown"}
     (fired,) = ending.of("timeouts", "rebalance.timeouts")
     assert (fired["client_id"], len(fired["dropped_ms"]), fired["rebalance_timeout_ms"]) == ("slow", 3, 9_000)
-    # The member returns each time with a new member id.
-    assert ending.alarms("timeouts") == [
+    # The member returns each time with a new member id, and it may have been the leader.
+    alarms = [alarm for alarm in ending.alarms("timeouts") if alarm[0] != "leader.flapping"]
+    assert alarms == [
         ("rebalance.timeouts", "ERROR", "firing"),
         ("member.flapping", "WARN", "firing"),
     ]
@@ -238,12 +239,12 @@ def test_a_member_that_is_removed_repeatedly(ending: Heard) -> None:
 
 def test_two_processes_with_one_instance_id(ending: Heard) -> None:
     """They look like a crashing member, because the broker writes the first process's client id and host for both."""
+    # The same event is emitted once a minute.
     replaced = ending.of("conflict", "static.replaced")
-    assert len(replaced) == 3
     assert {(one["old_host"], one["new_host"]) for one in replaced} == {("/127.0.0.1", "/127.0.0.1")}
     assert ending.alarms("conflict") == ending.alarms("crash-loop")
     (fired,) = ending.of("conflict", "static.crash_loop")
-    assert (fired["instance_id"], fired["place"]) == ("i", "one@/127.0.0.1")
+    assert (fired["instance_id"], fired["place"], len(fired["restarted_ms"])) == ("i", "one@/127.0.0.1", 3)
 
 
 def test_a_static_member_that_crashes(ending: Heard) -> None:

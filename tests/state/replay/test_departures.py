@@ -108,6 +108,9 @@ def history(*counts: tuple[int, int], stopped_ms: int = -1) -> SlotHistory:
         (gone("unknown", "session_timeout", "poll_timeout"), history((0, 3)), (3, 2), True),
         # New members had come before the old ones were killed.
         (gone("session_timeout"), history((0, 3), (HOUR_MS - 100_000, 6)), (4, 3), False),
+        # The same in a group that is younger than a deployment lasts, and one that has lost a member.
+        (gone("session_timeout"), history((HOUR_MS - 60_000, 3), (HOUR_MS - 46_000, 4)), (4, 3), False),
+        (gone("session_timeout"), history((HOUR_MS - 60_000, 3)), (3, 2), True),
         # Another one was stopped on purpose about then.
         (gone("session_timeout"), history((0, 3), stopped_ms=HOUR_MS - 60_000), (3, 2), False),
         (gone("session_timeout"), history((0, 3), stopped_ms=HOUR_MS - 200_000), (3, 2), True),

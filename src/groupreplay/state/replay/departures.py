@@ -171,11 +171,14 @@ def unplanned(
         if stopping or not _is_by_itself(finding):
             yield False
             continue
-        since_ms = at_ms - (elapsed_ms or 0) - _DEPLOYMENT_MS
+        silent_ms = at_ms - (elapsed_ms or 0)
+        since_ms = silent_ms - _DEPLOYMENT_MS
         if history is None:
             yield now < before
         else:
-            yield history.stopped_ms < since_ms and now < _count_at(history, since_ms, before)
+            # Of a group that is younger than that: who took the place of a killed member may have joined beside it.
+            usual = _count_at(history, since_ms, _count_at(history, silent_ms, before))
+            yield history.stopped_ms < since_ms and now < usual
 
 
 def remember(history: SlotHistory, at_ms: int, members: int, *, stopped: bool) -> None:
