@@ -33,7 +33,7 @@ def _scaled_while_away(away_ms: int, *joins_ms: int, **client: ClientValue) -> S
         ),
         (
             Kind.STATIC_MEMBERSHIP,
-            _scaled_while_away(40 * SECOND_MS, 8 * SECOND_MS, 20 * SECOND_MS),
+            _scaled_while_away(30 * SECOND_MS, 6 * SECOND_MS, 16 * SECOND_MS),
             {_INSTANCE: STATIC},
         ),
         (
