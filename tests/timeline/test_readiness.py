@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,18 +78,18 @@ def test_brokers_that_refuse() -> None:
 
 
 def test_a_session_timeout_is_told_with_whose_number_it_is_compared() -> None:
-    """A client's own session timeout is a change; where the brokers' number is not known, the finding is assumed."""
+    """A client's other session timeout is a change; where the brokers' number is not known, the finding is assumed."""
     known = to_consumer(group(), last(session_ms=10_000)).findings[0]
     assert (known.basis, known.fact, known.do) == (
         "brokers",
-        "1 member chose a session timeout of 10.0 s; the brokers' is 45.0 s",
+        "1 member has a session timeout of 10.0 s; the brokers' is 45.0 s",
         "remove session.timeout.ms and heartbeat.interval.ms from the clients; a group may have 45.0 s at least "
         "(group.consumer.min.session.timeout.ms)",
     )
     assumed = readiness(group(), last(session_ms=60_000), Target.CONSUMER, BrokerFacts()).findings[0]
     assert (assumed.basis, assumed.fact) == (
         "assumed",
-        "1 member chose a session timeout of 1 min 0 s; Kafka's default is 45.0 s",
+        "1 member has a session timeout of 1 min 0 s; Kafka's default is 45.0 s",
     )
     assert assumed.do.endswith("--add-config consumer.session.timeout.ms=60000 keeps it")
 
@@ -100,6 +101,39 @@ def test_a_session_that_the_brokers_may_refuse() -> None:
         "consumer.session.timeout.ms=300000 keeps it, if group.consumer.max.session.timeout.ms allows it "
         "(Kafka's default is 1 min 0 s)"
     )
+
+
+def test_a_session_that_the_group_has_set_for_itself() -> None:
+    """Sessions are compared with the group's own one: what the advice has set is not advised again."""
+    own = {"g": {"consumer.session.timeout.ms": 60_000}}
+    kept = to_consumer(group(), last(session_ms=60_000), own_settings=own).findings[0]
+    remove = "remove session.timeout.ms and heartbeat.interval.ms from the clients"
+    assert (kept.basis, kept.fact, kept.do) == (
+        "brokers",
+        "1 member has a session timeout of 1 min 0 s; the group's own is 1 min 0 s",
+        remove,
+    )
+    other = to_consumer(group(), last(), own_settings=own).findings[0]
+    assert other.fact == "1 member has a session timeout of 45.0 s; the group's own is 1 min 0 s"
+    assert other.do.endswith("consumer.session.timeout.ms=45000 keeps it")
+
+
+def test_a_session_that_clients_have_set_as_the_brokers_have() -> None:
+    """A session that is not the clients' default was set: the client does not start with it, whatever the brokers'."""
+    short = SessionSettings(10_000, 6_000, timeout_from="broker")
+    assert to_consumer(group(), last(session_ms=10_000), session=short).verdict is Verdict.CHANGES
+
+
+def test_the_longest_of_several_sessions_is_kept() -> None:
+    """A member with a shorter session does not shorten that of the others."""
+    record = last(session_ms=60_000)
+    several = [record.members[0], *last(session_ms=50_000).members, *last().members]
+    answer = to_consumer(group(3), replace(record, members=tuple(several))).findings[0]
+    assert answer.fact == "2 members have a session timeout of 50.0 s, 1 min 0 s; the brokers' is 45.0 s"
+    assert answer.do.endswith("consumer.session.timeout.ms=60000 keeps the longest")
+    short = SessionSettings(45_000, 6_000, timeout_from="broker")
+    mixed = replace(record, members=(*last(session_ms=10_000).members, *last().members))
+    assert "keeps" not in to_consumer(group(2), mixed, session=short).findings[0].do
 
 
 def test_members_without_a_record_are_not_judged() -> None:

@@ -148,11 +148,14 @@ def finish(
     """Logs what was lost; raises for groups that were asked for and are not there."""
     from groupreplay.app.cli.inputs import log_read
     from groupreplay.app.cli.nothing_found import no_group
+    from groupreplay.state.phrases import counted, counted_verb
 
     if replay.dead_letters:
-        log.warning("%d records could not be decoded; decode() says which", replay.dead_letters)
+        letters = counted(replay.dead_letters, "record")
+        log.warning("%s could not be decoded; decode() says which", letters)
     if replay.quarantined:
-        log.warning("%d groups were quarantined: groupreplay failed on their records", replay.quarantined)
+        groups = counted_verb(replay.quarantined, "group", "was", "were")
+        log.warning("%s quarantined: groupreplay failed on the records", groups)
     unmatched = list(choice.unmatched if missing is None else missing)
     if unmatched:
         read = log_read(opened.rows, UTC)

@@ -24,6 +24,7 @@ from groupreplay.codecs import (
 from groupreplay.codecs.kafka_terms import (
     CONSUMER_PROTOCOL_TYPE,
     CONSUMER_SESSION_BOUND,
+    DEFAULT_SESSION_TIMEOUT_MS,
     LONGEST_CONSUMER_SESSION_MS,
     GroupType,
 )
@@ -82,13 +83,15 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the brokers; None: not known, and Kafka's default is assumed.
 
     ``release`` (4, 0) stands for each later one, because brokers since 4.0 do not name theirs. ``max_size`` is
-    ``group.consumer.max.size``, ``policy`` is ``group.consumer.migration.policy``.
+    ``group.consumer.max.size``, ``policy`` is ``group.consumer.migration.policy``. ``own_settings``: what groups
+    have set for themselves.
     """
 
     release: BrokerRelease | None = None
     max_size: int | None = None
     policy: str | None = None
     session: SessionSettings = ASSUMED_SESSIONS
+    own_settings: Mapping[str, Mapping[str, int]] = {}
 
 
 #: The first release with the protocol.
@@ -110,6 +113,7 @@ _RANGE: Final = "range"
 #: Kafka's other assignors; the brokers' ``uniform`` is the nearest to each.
 _NEAR_UNIFORM: Final = frozenset({"roundrobin", "sticky", "cooperative-sticky"})
 _UPGRADES: Final = frozenset({"upgrade", "bidirectional"})
+_OWN_SESSION: Final = "consumer.session.timeout.ms"
 #: The first release in which members of a streams group may be static.
 _STATIC_STREAMS: Final = (4, 4)
 
@@ -277,34 +281,39 @@ def _assignor_findings(protocol: str | None) -> Iterator[Finding]:
 def _session_findings(
     group_id: str, members: Sequence[MemberMetadata], brokers: BrokerFacts
 ) -> Iterator[Finding]:
-    """Session timeouts that the clients chose; on the new protocol they are the brokers' or the group's."""
+    """Session timeouts that clients have set, or that change: in the new protocol it is the brokers' or the group's."""
     session = brokers.session
-    other = [each for each in members if each.session_timeout_ms != session.timeout_ms]
+    own_ms = (brokers.own_settings.get(group_id) or {}).get(_OWN_SESSION)
+    new_ms, is_assumed = own_ms or session.timeout_ms, not own_ms and session.timeout_from == "default"
+    # Clients that have set nothing have the same default as brokers.
+    other = [each for each in members if {each.session_timeout_ms, new_ms} != {DEFAULT_SESSION_TIMEOUT_MS}]
     if not other:
         return
-    longest_ms = max(each.session_timeout_ms for each in other)
-    is_default = session.timeout_from == "default"
-    whose, least_ms = (
-        ("Kafka's default", session.timeout_ms) if is_default else ("the brokers'", session.least_ms)
-    )
-    lengths = ", ".join(
-        milliseconds(length) for length in sorted({each.session_timeout_ms for each in other})
-    )
-    bound_ms = max(LONGEST_CONSUMER_SESSION_MS, session.timeout_ms)
-    most = f", if {CONSUMER_SESSION_BOUND} allows it (Kafka's default is {milliseconds(LONGEST_CONSUMER_SESSION_MS)})"
-    keep = (
-        f"kafka-configs.sh --alter --entity-type groups --entity-name {safe_text(group_id)} --add-config "
-        f"consumer.session.timeout.ms={longest_ms} keeps it{most if longest_ms > bound_ms else ''}"
-        if longest_ms >= least_ms
-        else f"a group may have {milliseconds(least_ms)} at least (group.consumer.min.session.timeout.ms)"
-    )
+    whose = "the group's own" if own_ms else "Kafka's default" if is_assumed else "the brokers'"
+    lengths = [milliseconds(length) for length in sorted({each.session_timeout_ms for each in other})]
+    longest_ms = max(each.session_timeout_ms for each in members)
+    kept = "it" if len(lengths) == 1 else "the longest"
+    keep = "" if longest_ms == new_ms else f"; {_keeping(group_id, longest_ms, session, kept)}"
     yield Finding(
         verdict=Verdict.CHANGES,
-        fact=f"{counted(len(other), 'member')} chose a session timeout of {lengths}; {whose} is "
-        f"{milliseconds(session.timeout_ms)}",
-        do=f"remove session.timeout.ms and heartbeat.interval.ms from the clients; {keep}",
-        basis="assumed" if is_default else "brokers",
+        fact=f"{counted(len(other), 'member')} {'has' if len(other) == 1 else 'have'} a session timeout of "
+        f"{', '.join(lengths)}; {whose} is {milliseconds(new_ms)}",
+        do=f"remove session.timeout.ms and heartbeat.interval.ms from the clients{keep}",
+        basis="assumed" if is_assumed else "brokers",
         members=tuple(each.member_id for each in other),
+    )
+
+
+def _keeping(group_id: str, longest_ms: int, session: SessionSettings, kept: str) -> str:
+    """How a group keeps its longest session."""
+    least_ms = session.timeout_ms if session.timeout_from == "default" else session.least_ms
+    if longest_ms < least_ms:
+        return f"a group may have {milliseconds(least_ms)} at least (group.consumer.min.session.timeout.ms)"
+    is_allowed = longest_ms <= max(LONGEST_CONSUMER_SESSION_MS, session.timeout_ms)
+    most = f", if {CONSUMER_SESSION_BOUND} allows it (Kafka's default is {milliseconds(LONGEST_CONSUMER_SESSION_MS)})"
+    return (
+        f"kafka-configs.sh --alter --entity-type groups --entity-name {safe_text(group_id)} --add-config "
+        f"{_OWN_SESSION}={longest_ms} keeps {kept}{'' if is_allowed else most}"
     )
 
 

@@ -36,6 +36,17 @@ def test_each_rolling_restart_has_its_cost(tmp_path: Path) -> None:
     assert [(each.rebalances, each.stopped_ms) for each in deployments(still)] == [(0, (0, 0))] * 2
 
 
+def test_a_second_wave_at_once_is_counted_once(tmp_path: Path) -> None:
+    """Each rebalance is that of one deployment, also where the next one begins within half a minute."""
+    rolls = Roll(pace_ms=20_000, down_ms=6_000), Roll(pace_ms=20_000, down_ms=6_000, at_ms=60_000)
+    event = ScriptedEvent(after_ms=5 * MINUTE_MS, every_ms=60 * MINUTE_MS, steps=rolls)
+    (history,) = simulated(scripted(event, members=3), tmp_path / "a.parquet", groups=1, hours=0.5)
+    first, second = deployments(history)
+    assert second.since_ms - first.until_ms < 30_000
+    assert not {*first.events} & {*second.events}
+    assert (first.rebalances, second.rebalances) == (6, 6)
+
+
 def made(group: str, at_ms: int, team: str | None, stopped_ms: tuple[int, int | None]) -> Deployment:
     """A deployment of four rebalances."""
     return Deployment(

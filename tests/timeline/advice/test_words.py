@@ -27,20 +27,22 @@ from groupreplay.timeline.advice.words import deployment_text, effect_text, stop
             "partition_stopped_ms",
             (-9_000, 180_000),
             (-1_000, 55_000),
-            "at most about 55.0 s of standstill, added up over partitions (by the records at most 3 min 0 s)",
+            "at most about 55.0 s, or up to 1.0 s more of standstill, added up over partitions "
+            "(by the records at most 3 min 0 s, or up to 9.0 s more)",
         ),
         (
             "stopped_ms",
             (-313_000, 25_000),
             (-300_000, -290_000),
-            "but about 4 min 50 s to 5 min 0 s more of standstill (by the records at most 25.0 s)",
+            "but about 4 min 50 s to 5 min 0 s more of standstill "
+            "(by the records at most 25.0 s, or up to 5 min 13 s more)",
         ),
     ],
 )
 def test_an_effect_in_words(
     measure: Measure, bounds: tuple[int, int | None], likely: tuple[int | None, int | None], text: str
 ) -> None:
-    """A number that may be negative is a loss: only its upper end is told."""
+    """A number that may be negative is a loss, which is told with its size."""
     effect = Effect(
         measure=measure,
         least=bounds[0],

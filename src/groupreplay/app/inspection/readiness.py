@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,15 +55,21 @@ class LastMembers:
                 self.of_group[key.group] = value
 
 
-def broker_facts(context: Context, connection: Connection | None) -> BrokerFacts:
-    """What a live cluster answers, beside the release and the sessions that the context has."""
-    answer = {} if connection is None else connection.broker_settings((_MAX_SIZE, _POLICY))
+def broker_facts(context: Context, connection: Connection | None, groups: Collection[str]) -> BrokerFacts:
+    """What a live cluster answers, also about these groups, and the release and the sessions of the context."""
+    answer, own = dict[str, str](), dict[str, dict[str, int]]()
+    if connection is not None:
+        from groupreplay.streaming.kafka.group_admin import GroupAdmin
+
+        answer = connection.broker_settings((_MAX_SIZE, _POLICY))
+        own = GroupAdmin(connection).own_settings(groups)
     size = answer.get(_MAX_SIZE, "")
     return BrokerFacts(
         release=context.broker_release,
         max_size=int(size) if size.isdigit() else None,
         policy=answer.get(_POLICY),
         session=context.sessions.get(Target.CONSUMER.value, ASSUMED_SESSIONS),
+        own_settings=own,
     )
 
 
@@ -93,6 +99,8 @@ def summary_lines(answers: Sequence[Readiness], to: Target, brokers: BrokerFacts
     if to is Target.CONSUMER:
         assumed += [] if brokers.policy else [f"{_POLICY} is bidirectional"]
         assumed += [] if brokers.max_size else [f"no group exceeds {_MAX_SIZE}"]
+        is_asked = all(each.group_id in brokers.own_settings for each in answers)
+        assumed += [] if is_asked else ["no group has set consumer.session.timeout.ms for itself"]
     if assumed:
         lines.append(f"assumed of the brokers: {'; '.join(assumed)}")
     for fault in known_faults(to, brokers.release):

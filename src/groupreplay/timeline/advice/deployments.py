@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import Final
 
 from groupreplay.timeline.advice.evidence import added, likely_stop, stopped, sure_savings
@@ -10,7 +11,7 @@ from groupreplay.timeline.advice.finding import Deployment, DeploymentSum
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.event_reading import words
 from groupreplay.timeline.likely import Part, likely_sum
-from groupreplay.timeline.rolling_restarts import rolling
+from groupreplay.timeline.rolling_restarts import RollingRestart, rolling
 
 #: The label by which deployments are added up where nobody names another one.
 TEAM: Final = "team"
@@ -20,17 +21,16 @@ _FOLLOW_UP_MS: Final = 30_000
 
 def deployments(history: AdviceInput) -> list[Deployment]:
     """The rolling restarts of a group, each with the rebalances from its first departure to its last return."""
-    rolled_out = []
-    for rolled in rolling(history.slots):
-        left_ms = [restart.before.until_ms or restart.at_ms for restart in rolled.restarts]
-        since_ms = min(*left_ms, rolled.since_ms)
+    rolled_out, counted_ms = list[Deployment](), -1
+    begun = [(_since_ms(rolled), rolled) for rolled in rolling(history.slots)]
+    for (since_ms, rolled), next_ms in zip_longest(begun, [since_ms for since_ms, _ in begun[1:]]):
         if since_ms < history.known_ms:
             continue
-        mine = [
-            rebalance
-            for rebalance in history.rebalances
-            if since_ms <= rebalance.at_ms <= rolled.until_ms + _FOLLOW_UP_MS
-        ]
+        # The next one, which may begin at once, has its own rebalances.
+        end_ms = rolled.until_ms + _FOLLOW_UP_MS
+        end_ms = end_ms if next_ms is None else max(min(end_ms, next_ms - 1), rolled.until_ms)
+        mine = [each for each in history.rebalances if max(since_ms, counted_ms + 1) <= each.at_ms <= end_ms]
+        counted_ms = end_ms
         stopped_ms = stopped(mine)
         likely = likely_stop(sure_savings(mine, mine), stopped_ms)
         costs = [rebalance.flag.cost.added for rebalance in mine if rebalance.flag.cost is not None]
@@ -49,6 +49,11 @@ def deployments(history: AdviceInput) -> list[Deployment]:
             )
         )
     return rolled_out
+
+
+def _since_ms(rolled: RollingRestart) -> int:
+    """When the first one left."""
+    return min(rolled.since_ms, *(restart.before.until_ms or restart.at_ms for restart in rolled.restarts))
 
 
 def _labels(history: AdviceInput) -> Mapping[str, str]:

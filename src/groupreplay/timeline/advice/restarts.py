@@ -19,6 +19,7 @@ from groupreplay.timeline.advice.evidence import (
 from groupreplay.timeline.advice.finding import Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
+from groupreplay.timeline.advice.waits import BACK, waiting_longer, waits_for_absent
 from groupreplay.timeline.document import SlotLane
 from groupreplay.timeline.likely import HEARTBEAT_MS
 from groupreplay.timeline.rolling_restarts import Restart, restarts, rolling
@@ -93,7 +94,8 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
     if len(most) < _LEAST_REBALANCES or not least:
         return
     saved = savings(most, least, perhaps, limits)
-    effects = saved_effects(least, most, _IN_PLACE, saved)
+    waits = waits_for_absent(history, absences, most, limits)
+    effects = waiting_longer(saved_effects(least, most, _IN_PLACE, saved), waits, BACK)
     assumed = {} if len(known) == len(ids) else {"session_timeout_ms": DEFAULT_SESSION_TIMEOUT_MS}
     yield finding(
         history,
@@ -102,7 +104,7 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
         ("group.instance.id", _LASTING_NAME),
         effects,
         (rebalance.event for rebalance in most),
-        order_ms=ordering(effects),
+        order_ms=max(ordering(effects), 0),
         assumed={**assumed, "heartbeat_interval_ms": HEARTBEAT_MS},
     )
 

@@ -9,11 +9,10 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from msgspec import structs
 
 from groupreplay.codecs.kafka_terms import CONSUMER_SESSION_BOUND, LONGEST_CONSUMER_SESSION_MS, GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
-from groupreplay.timeline.advice.aways import Away, aways, least_ms_of, longest_ms_of, savings, within
+from groupreplay.timeline.advice.aways import Away, aways, savings, within
 from groupreplay.timeline.advice.evidence import (
     begin_assumed,
     finding,
@@ -25,6 +24,7 @@ from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
 from groupreplay.timeline.advice.restarts import explained
+from groupreplay.timeline.advice.waits import BACK, Wait, lengths_ms, waiting_longer, waits_for_absent
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.likely import HEARTBEAT_MS
@@ -51,9 +51,6 @@ _OF_SESSIONS: Final = (
 _OF_SLOW_WORK: Final = (
     "rebalances in which nobody went but members that had given up, and nobody came but the same ones again; one that "
     "hangs for good has to go all the same"
-)
-_NO_STOP: Final = Effect(
-    measure="stopped_ms", least=0, most=0, likely_least=0, likely_most=0, how="no stop would have been saved"
 )
 _LIKELY_AGAIN: Final = "likely those of members that came back, because their work was done then"
 
@@ -98,7 +95,8 @@ def _session_finding(
     most = explained(history.rebalances, perhaps, after_ms=history.complete_ms)
     limits = {away.restart.before.member_id: value_ms for away in absences}
     saved = savings(most, least, absences, limits)
-    effects = saved_effects(least, most, _OF_SESSIONS, saved)
+    waits = waits_for_absent(history, absences, most, limits)
+    effects = waiting_longer(saved_effects(least, most, _OF_SESSIONS, saved), waits, BACK)
     names = sorted({event.text("instance_id") for event in events})
     of = "" if before_ms is None else f" of {milliseconds(before_ms)}"
     return finding(
@@ -109,7 +107,7 @@ def _session_finding(
         _session_setting(history, value_ms),
         effects,
         [*events, *(rebalance.event for rebalance in most)],
-        order_ms=ordering(effects),
+        order_ms=max(ordering(effects), 0),
         assumed={"heartbeat_interval_ms": HEARTBEAT_MS},
     )
 
@@ -144,8 +142,8 @@ def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
     # It polled again, so that it would have with a longer interval.
     saved = sure_savings(caused, explained(history.rebalances, back, after_ms=history.complete_ms))
     effects = saved_effects((), caused, _OF_SLOW_WORK, saved, _LIKELY_AGAIN)
-    if waits := _longer_waits(history, back, {rebalance.at_ms for rebalance in caused}):
-        effects = [*effects[:1], _waiting_longer(effects[1:], waits)]
+    waits = _longer_waits(history, back, {rebalance.at_ms for rebalance in caused})
+    effects = waiting_longer(effects, waits, "the member that gave up had come back")
     yield finding(
         history,
         Kind.MAX_POLL_INTERVAL,
@@ -159,15 +157,7 @@ def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    """How much longer a rebalance would have waited for a member at work; ``likely_ms`` is within ``bounds_ms``."""
-
-    bounds_ms: tuple[int, int]
-    likely_ms: tuple[int, int]
-
-
-def _longer_waits(history: AdviceInput, back: Sequence[Restart], caused_ms: Collection[int]) -> list[_Wait]:
+def _longer_waits(history: AdviceInput, back: Sequence[Restart], caused_ms: Collection[int]) -> list[Wait]:
     """Of the rebalances that others began and that a member ended by giving up: with more time it had polled first.
 
     That is when it came back; ``caused_ms``: the rebalances that there would not have been.
@@ -180,32 +170,12 @@ def _longer_waits(history: AdviceInput, back: Sequence[Restart], caused_ms: Coll
         if each.at_ms < history.complete_ms or each.at_ms in caused_ms or not late or not each.stopped_ms[1]:
             continue
         came = max(late, key=lambda one: one.at_ms)
-        bounds = least_ms_of(came), longest_ms_of(came)
-        likely = (
-            bounds if came.likely_ms is None else (round(came.likely_ms.least), round(came.likely_ms.most))
-        )
         (most, least), (likely_most, likely_least) = (
-            [max(came.at_ms - each.at_ms - length_ms, 0) for length_ms in lengths_ms]
-            for lengths_ms in (bounds, likely)
+            [max(came.at_ms - each.at_ms - length_ms, 0) for length_ms in lengths]
+            for lengths in lengths_ms(came)
         )
-        waits.append(_Wait((least, most), (likely_least, likely_most)))
+        waits.append(Wait((least, most), (likely_least, likely_most)))
     return waits
-
-
-def _waiting_longer(stops: Sequence[Effect], waits: Sequence[_Wait]) -> Effect:
-    """The time that the group would not have stood still, less that in which it would have waited for a member."""
-    stop = next(iter(stops), _NO_STOP)
-    least, most = (sum(wait.bounds_ms[end] for wait in waits) for end in (0, 1))
-    likely_least, likely_most = (sum(wait.likely_ms[end] for wait in waits) for end in (0, 1))
-    return structs.replace(
-        stop,
-        least=stop.least - most,
-        most=None if stop.most is None else stop.most - least,
-        likely_least=None if stop.likely_least is None else stop.likely_least - likely_most,
-        likely_most=None if stop.likely_most is None else stop.likely_most - likely_least,
-        how=f"{stop.how}; less the times for which {counted(len(waits), 'rebalance')} that others began would have "
-        "waited longer, until the member that gave up had come back",
-    )
 
 
 def _timeout_ms(history: AdviceInput, member_id: str) -> int | None:

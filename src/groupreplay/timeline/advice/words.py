@@ -59,16 +59,18 @@ def stop_text(proven: Bounds, likely: Bounds | None) -> str:
 
 
 def range_text(bounds: Bounds) -> str:
-    """``11.3 s to 3 min 9 s``; one value where both are equal, ``at most 3 min 9 s`` where it may be a loss.
+    """``11.3 s to 3 min 9 s``; one value where both are equal.
 
-    ``4 min 50 s to 5 min 0 s more`` of one that surely is.
+    ``at most 3 min 9 s, or up to 2.0 s more`` where it may be a loss, ``4 min 50 s to 5 min 0 s more`` where it is one.
     """
     least, most = bounds
     if most is None:
         return f"{milliseconds(least)} or more"
     if most < 0:
         return f"{from_to(milliseconds(-most), milliseconds(-least))} more"
-    return f"at most {milliseconds(most)}" if least < 0 else from_to(milliseconds(least), milliseconds(most))
+    if least < 0:
+        return f"at most {milliseconds(most)}, or up to {milliseconds(-least)} more"
+    return from_to(milliseconds(least), milliseconds(most))
 
 
 def _number_text(bounds: Bounds) -> str:

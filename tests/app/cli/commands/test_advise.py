@@ -33,7 +33,8 @@ FINDINGS = f"""\
   2. incremental-rebalances: 12 rebalances with the eager assignor range stopped partitions of members that stayed 60
      times; 24 times the partition kept its owner.
       Set      partition.assignment.strategy: cooperative-sticky, in two rolling restarts; or group.protocol=consumer
-      Saves    about 4.1 s to 5.9 s of standstill, added up over partitions (by the records at most 43.8 s)
+      Saves    about 4.1 s to 5.9 s of standstill, added up over partitions (by the records at most 43.8 s, or up to 1
+               min 53 s more)
       Saves    about 48 stops of partitions (by the records 24 to 60)
       Assumed  heartbeat interval 3.0 s
       Unless   docs/advice.md#incremental-rebalances
