@@ -50,7 +50,7 @@ for _number in (signal.SIGINT, signal.SIGHUP):
 # No deadline: a slow example proves nothing on a machine that also runs a broker and Spark.
 # The same examples in every `make test`, so that a change and not chance decides; `make test-long` looks for new ones.
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+    "ci", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
