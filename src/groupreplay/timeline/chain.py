@@ -157,6 +157,11 @@ class Quiet(NamedTuple):
     of: int
     since_ms: int
 
+    def parts(self, began_ms: int, otherwise: str = "") -> list[str | int]:
+        """``commit on 2 of 3 partitions after 12:00:00``; ``otherwise``: in place of a time that is the begin."""
+        since: list[str | int] = [" after ", self.since_ms] if self.since_ms > began_ms else [otherwise]
+        return [f"commit on {self.partitions} of {counted(self.of, 'partition')}", *since]
+
 
 def quiet_partitions(since_ms: int, until_ms: int, facts: VerdictFacts) -> Quiet | None:
     """On how many partitions of how many nothing was committed in this time; None: that is not known."""
@@ -195,19 +200,15 @@ def _stood_still(episode: Episode, members: Sequence[BlamedMember], facts: Verdi
     state = episode.event.text("state")
     if quiet is None and not state:
         return None
-    parts: list[str | int] = [
-        f"The group was in {_one_state(episode, facts) or 'a rebalance'}"
-        if state
-        else "Commits of the group stood still"
-    ]
+    where = _one_state(episode, facts) or "a rebalance"
+    parts: list[str | int] = [f"The group was in {where}" if state else "Commits of the group stood still"]
     parts += [" from ", episode.since_ms, " to ", episode.end_ms(facts)]
     if episode.began_ms < episode.since_ms:
         parts += [" (it began after ", episode.began_ms, ")"]
     if quiet is not None and not quiet.partitions:
         parts.append(f"; {counted(quiet.of, 'partition')} had commits meanwhile")
     elif quiet is not None:
-        parts.append(f": no commit on {quiet.partitions} of {counted(quiet.of, 'partition')}")
-        parts += [" after ", quiet.since_ms] if quiet.since_ms > episode.since_ms else []
+        parts += [": no ", *quiet.parts(episode.since_ms)]
     return link("stood_still", [*parts, "."], facts.window, evidence_of([episode.event]))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from groupreplay.state.events.event import Severity
 from groupreplay.state.phrases import rebalance_length
+from groupreplay.state.replay.departures import TOO_SLOW
 from groupreplay.timeline.diagnosis import Tone
 from groupreplay.timeline.event_reading import ReadEvent, whole
 
@@ -115,15 +116,11 @@ def is_failed_sync(event: ReadEvent) -> bool:
     return is_classic and (event.number("skipped_generations") or 0) >= FAILED_GENERATIONS
 
 
-#: Reasons of departures of a member that did not call poll() in time.
-_TOO_SLOW: Final = frozenset({"poll_timeout", "rebalance_timeout"})
-
-
 def is_too_slow(left: ReadEvent) -> bool:
     """Whether a member left because it did not poll in time, or likely did, where its times leave several reasons."""
     likely = {one.get("reason") for one in left.mappings("candidates") if one.get("likely")}
     reason = left.text("reason")
-    return reason in _TOO_SLOW or (reason == "unknown" and not likely.isdisjoint(_TOO_SLOW))
+    return reason in TOO_SLOW or (reason == "unknown" and not likely.isdisjoint(TOO_SLOW))
 
 
 #: A leave event has the time of its record or of the end of the join phase before it.

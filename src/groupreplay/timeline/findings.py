@@ -9,6 +9,7 @@ from typing import Any, Final
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import phrases
 from groupreplay.state.phrases import rebalance_length
+from groupreplay.state.replay.departures import BY_ITSELF
 from groupreplay.timeline.document import (
     Blame,
     ConditionBar,
@@ -245,7 +246,7 @@ def culprit(
         slot: left.text("reason")
         for left in events
         if left.name == "member.left"
-        and left.text("reason") in _NOT_ON_PURPOSE
+        and left.text("reason") in BY_ITSELF
         and bar.until_ms is not None
         and abs(left.time_ms - bar.until_ms) <= SAME_MOMENT_MS
         and (slot := lanes.slot_of.get(left.text("member_id"))) is not None
@@ -254,9 +255,6 @@ def culprit(
     if not named and event.text("reason") == "not_joined":
         named = [(slot, _REMOVED) for slot, reason in removed.items() if reason == "rebalance_timeout"]
     return next(iter(named or suspects), None)
-
-
-_NOT_ON_PURPOSE: Final = frozenset({"rebalance_timeout", "poll_timeout", "session_timeout"})
 
 
 def _slot_in(member: Mapping[str, Any], lanes: Lanes) -> int | None:

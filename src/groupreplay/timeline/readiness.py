@@ -28,7 +28,7 @@ from groupreplay.codecs.kafka_terms import (
     LONGEST_CONSUMER_SESSION_MS,
     GroupType,
 )
-from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
+from groupreplay.state.phrases import counted, counted_verb, first_of, member, milliseconds, safe_text
 from groupreplay.state.policy.context import ASSUMED_SESSIONS, BrokerRelease, SessionSettings
 from groupreplay.timeline.protocol_faults import UNNAMED, Target
 
@@ -296,7 +296,7 @@ def _session_findings(
     keep = "" if longest_ms == new_ms else f"; {_keeping(group_id, longest_ms, session, kept)}"
     yield Finding(
         verdict=Verdict.CHANGES,
-        fact=f"{counted(len(other), 'member')} {'has' if len(other) == 1 else 'have'} a session timeout of "
+        fact=f"{counted_verb(len(other), 'member', 'has', 'have')} a session timeout of "
         f"{', '.join(lengths)}; {whose} is {milliseconds(new_ms)}",
         do=f"remove session.timeout.ms and heartbeat.interval.ms from the clients{keep}",
         basis="assumed" if is_assumed else "brokers",

@@ -182,8 +182,7 @@ def _quiet(bar: ConditionBar, until_ms: int, facts: VerdictFacts) -> list[str | 
     quiet = quiet_partitions(bar.since_ms, until_ms, facts) if kind_named(bar.name).STOPS_COMMITS else None
     if quiet is None or not quiet.partitions:
         return []
-    since: list[str | int] = [" after ", quiet.since_ms] if quiet.since_ms > bar.since_ms else [" meanwhile"]
-    return [f" No commit on {quiet.partitions} of {counted(quiet.of, 'partition')}", *since, "."]
+    return [" No ", *quiet.parts(bar.since_ms, " meanwhile"), "."]
 
 
 def _changes(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:

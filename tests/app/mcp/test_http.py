@@ -27,7 +27,7 @@ from groupreplay.app.serve.mcp_endpoint import MOST_BYTES, MOST_QUESTIONS
 from groupreplay.app.serve.watched_cluster import TopicRecorder, WatchedCluster
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import JOB_KEY, Output, OutputRow
-from support.job.captures import invoke
+from support.job.captures import invoke, simulated_capture
 from support.job.sink_messages import SINCE_MS, job_document
 from support.kafka.waiting import children_with, wait_until
 from support.serve.asked_site import TOKEN
@@ -42,10 +42,8 @@ HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two groups over two hours; the rebalance of one was stuck."""
-    path = tmp_path_factory.mktemp("http") / "stuck.parquet"
     words = ("--groups", "2", "--seconds", "7200", "--seed", "1", "--scenario", "stuck")
-    assert invoke("simulate", *words, "-o", path).exit_code == 0
-    return path
+    return simulated_capture(tmp_path_factory.mktemp("http") / "stuck.parquet", *words)
 
 
 def told(recorder: TopicRecorder, *documents: bytes) -> LocalFeed:
@@ -142,7 +140,7 @@ def test_each_cluster_answers_for_itself(tmp_path: Path, capture: Path) -> None:
     """``cluster=`` names it, as on every path of the API; the first one is the default."""
     other = tmp_path / "steady.parquet"
     words = ("--groups", "1", "--seconds", "60", "--scenario", "steady")
-    assert invoke("simulate", *words, "-o", other).exit_code == 0
+    simulated_capture(other, *words)
     with ExitStack() as parts:
         clusters = [parts.enter_context(watched(tmp_path, name)) for name in ("east", "west")]
         answering = dict(zip(("east", "west"), reading(capture, other), strict=True))

@@ -18,7 +18,7 @@ from groupreplay.app.mcp.answers import MOST_BYTES, bounded
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from groupreplay.streaming.base.errors import GroupReplayError
 from support.histories.raw_records import Raw
-from support.job.captures import invoke, write_capture
+from support.job.captures import invoke, simulated_capture, write_capture
 
 Call = tuple[str, Mapping[str, Any]]
 #: An id that reads like an instruction, and one that reads like a flag.
@@ -54,10 +54,8 @@ def document(answer: CallToolResult) -> dict[str, Any]:
 
 def simulated(folder: Path, scenario: str) -> Path:
     """A capture of two groups over two hours."""
-    path = folder / f"{scenario}.parquet"
     words = ("--groups", "2", "--seconds", "7200", "--seed", "1", "--scenario", scenario)
-    assert invoke("simulate", *words, "-o", path).exit_code == 0
-    return path
+    return simulated_capture(folder / f"{scenario}.parquet", *words)
 
 
 def test_an_incident_in_three_calls(tmp_path: Path) -> None:

@@ -10,16 +10,14 @@ import pytest
 from groupreplay.app.report import advice_shares
 from groupreplay.app.report.advice_shares import GroupShare, usual_processes
 from groupreplay.streaming.sources.capture import CaptureSource
-from support.job.captures import invoke
+from support.job.captures import invoke, simulated_capture
 
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Groups with rolling restarts, for more than half an hour, with a prober."""
-    path = tmp_path_factory.mktemp("shares") / "rolled.parquet"
     words = ("--groups", "4", "--seconds", "2400", "--scenario", "rolling-restart-3-dynamic-eager")
-    assert invoke("simulate", *words, "-o", path).exit_code == 0
-    return path
+    return simulated_capture(tmp_path_factory.mktemp("shares") / "rolled.parquet", *words)
 
 
 def test_each_group_is_in_one_share() -> None:

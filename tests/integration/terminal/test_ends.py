@@ -20,7 +20,7 @@ import pytest
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import generation, member
 from support.histories.raw_records import commit
-from support.job.captures import invoke, raw, write_capture
+from support.job.captures import raw, simulated_capture, write_capture
 from support.job.jobs import topic_flags, topic_names, write_log
 from support.kafka.waiting import seldom
 from support.ordeals.terminal import WAYS as WAYS_OF_ALL
@@ -72,10 +72,8 @@ def test_any_moment_of_a_short_command(capture: Path, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def storm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log that several processes replay for some seconds."""
-    path = tmp_path_factory.mktemp("storm") / "storm.parquet"
     words = ("--scenario", "storm", "--groups", "40", "--seconds", "900")
-    assert invoke("simulate", *words, "-o", path).exit_code == 0
-    return path
+    return simulated_capture(tmp_path_factory.mktemp("storm") / "storm.parquet", *words)
 
 
 @pytest.mark.parametrize("way", WAYS_OF_ALL, ids=lambda way: way.__name__)

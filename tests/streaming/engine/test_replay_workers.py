@@ -19,7 +19,7 @@ from groupreplay.streaming.engine.replay_workers import ReplayWorkers
 from groupreplay.streaming.engine.wire import GROUP_TAG
 from groupreplay.streaming.sources.capture import read_captures
 from support.histories.raw_records import Raw
-from support.job.captures import CLUSTER_ID, ERA, invoke, write_capture
+from support.job.captures import CLUSTER_ID, ERA, invoke, simulated_capture, write_capture
 from support.job.failing_process import fails
 
 CONTEXT = Context(cluster_id=CLUSTER_ID, era=ERA, member_events=True)
@@ -28,9 +28,9 @@ CONTEXT = Context(cluster_id=CLUSTER_ID, era=ERA, member_events=True)
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Groups of all kinds, with a prober and answers that wait when the log ends."""
-    path = tmp_path_factory.mktemp("workers") / "mixed.parquet"
-    assert invoke("simulate", "--groups", "12", "--seconds", "600", "-o", path).exit_code == 0
-    return path
+    return simulated_capture(
+        tmp_path_factory.mktemp("workers") / "mixed.parquet", "--groups", "12", "--seconds", "600"
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ from groupreplay.streaming.watch.polls import Outcome, Polls, Read
 from groupreplay.streaming.watch.state_file import Owner, StateFile
 from groupreplay.timeline.incident_signals import document_items, event_items
 from groupreplay.timeline.incidents import IncidentFinder
-from support.job.captures import invoke
+from support.job.captures import simulated_capture
 from support.job.replays import events_of
 
 POLLS = 12
@@ -128,8 +128,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Any:
         path = folder / f"{scenario}-{groups}-{seconds}.parquet"
         if not path.exists():
             words = ("--groups", groups, "--seconds", seconds, "--scenario", scenario, "--seed", 11)
-            made = invoke("simulate", *words, "-o", path)
-            assert made.exit_code == 0, made.output
+            simulated_capture(path, *words)
         return path
 
     return capture

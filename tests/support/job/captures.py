@@ -79,6 +79,12 @@ def printed_by(*words: object) -> str:
     return result.stdout
 
 
+def simulated_capture(path: Path, *words: object) -> Path:
+    """Writes the log of a simulation with these words, and returns its path."""
+    printed_by("simulate", *words, "-o", path)
+    return path
+
+
 def parsed(words: Sequence[str]) -> click.Context:
     """The parsed flags of a command, which is not run."""
     command = cli.get_command(click.Context(cli), words[0])

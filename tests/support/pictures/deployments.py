@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from groupreplay.state.phrases import timestamp_ms
-from support.job.captures import invoke
+from support.job.captures import invoke, simulated_capture
 
 SCENARIO = "rolling-restart-3-dynamic-eager"
 GROUPS = (f"{SCENARIO}-000000", f"{SCENARIO}-000001")
@@ -27,7 +27,7 @@ def rolled_capture(folder: Path) -> tuple[Path, Path]:
     path, rules = folder / "rolled.parquet", folder / "rules.toml"
     rules.write_text(RULES)
     words = ("--groups", "2", "--seconds", "3600", "--seed", "2", "--scenario", SCENARIO)
-    assert invoke("simulate", *words, "-o", path).exit_code == 0
+    simulated_capture(path, *words)
     return path, rules
 
 

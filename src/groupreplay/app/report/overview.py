@@ -58,7 +58,7 @@ def all_strips(
     since_ms: int | None,
     until_ms: int | None,
     end_ms: int | None,
-    processes: int = 1,
+    processes: int | None = 1,
 ) -> AllStrips:
     """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete.
 

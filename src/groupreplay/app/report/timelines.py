@@ -116,7 +116,7 @@ class TimelineQuery:
     until_ms: int | None = None
     end_ms: int | None = None
     trace: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
-    processes: int = 1
+    processes: int | None = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

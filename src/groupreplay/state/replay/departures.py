@@ -144,7 +144,7 @@ class JoinPhase(msgspec.Struct, frozen=True):
 #: What happens to a process that hangs; a deployment does not do that.
 TOO_SLOW: Final[frozenset[LeaveReason]] = frozenset({"poll_timeout", "rebalance_timeout"})
 #: What the broker or the client does by itself, also to a process that was killed.
-_BY_ITSELF: Final[frozenset[LeaveReason]] = TOO_SLOW | {"session_timeout"}
+BY_ITSELF: Final[frozenset[LeaveReason]] = TOO_SLOW | {"session_timeout"}
 #: Members of a deployment stop and start within this time of each other.
 _DEPLOYMENT_MS: Final = 120_000
 #: Numbers of members that are remembered.
@@ -191,9 +191,9 @@ def remember(history: SlotHistory, at_ms: int, members: int, *, stopped: bool) -
 
 def _is_by_itself(finding: Finding) -> bool:
     if finding.reason != "unknown":
-        return finding.reason in _BY_ITSELF
+        return finding.reason in BY_ITSELF
     likely = {candidate.reason for candidate in finding.candidates if candidate.likely}
-    return bool(likely) and likely <= _BY_ITSELF
+    return bool(likely) and likely <= BY_ITSELF
 
 
 def _count_at(history: SlotHistory, at_ms: int, otherwise: int) -> int:

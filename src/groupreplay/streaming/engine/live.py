@@ -289,6 +289,11 @@ class Call(NamedTuple):
     key: bytes
     packed: list[bytes]
 
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(map(len, self.packed))
+
 
 class WaitingAnswer(NamedTuple):
     """A prober's answer about the group of a tagged key, as ``pack_probes`` makes it."""

@@ -21,6 +21,7 @@ from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.phrases import counted, timestamp
 from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.state.snapshot.observations import PendingTransactions
+from groupreplay.streaming.base.spawned import usable_processes
 from groupreplay.streaming.contract.messages import Integer, Output, OutputRow
 from groupreplay.streaming.engine.live import Call, Live, WaitingAnswer
 from groupreplay.streaming.engine.replay_workers import replay_workers
@@ -40,8 +41,8 @@ class Replay(Live):
 
     ``until_ms`` ends the log: later records are ignored, but records that compaction has removed since then are
     missing. ``now_ms`` is the time up to which the log is complete, if that is later than its last record: deadlines up
-    to then take effect. ``processes`` apply the records if there are many; more than one only in a program whose main
-    module may be imported again (``multiprocessing``).
+    to then take effect. So many ``processes`` apply the records of a long log (None: one for each CPU); more than one
+    only in a program whose main module may be imported again (``multiprocessing``).
     """
 
     def __init__(
@@ -51,11 +52,11 @@ class Replay(Live):
         *,
         until_ms: int | None = None,
         now_ms: int | None = None,
-        processes: int = 1,
+        processes: int | None = 1,
     ) -> None:
         super().__init__(context, groups, until_ms=until_ms, otherwise_ms=now_ms or 0)
         self.latest_ms = now_ms or 0
-        self._processes = processes
+        self._processes = processes or usable_processes()
 
     @property
     def end_ms(self) -> int:
@@ -79,7 +80,7 @@ class Replay(Live):
         calls, size = iter(calls), 0
         for call in calls:
             yield from super().apply([call])
-            size += sum(map(len, call.packed))
+            size += call.size
             if self._processes > 1 and size >= _ALONE_BYTES:
                 with replay_workers(self, self._processes) as workers:
                     yield from workers.apply(calls)

@@ -24,7 +24,14 @@ from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
 from groupreplay.timeline.advice.restarts import explained
-from groupreplay.timeline.advice.waits import BACK, Wait, lengths_ms, waiting_longer, waits_for_absent
+from groupreplay.timeline.advice.waits import (
+    BACK,
+    Spans,
+    left_over,
+    lengths_ms,
+    waiting_longer,
+    waits_for_absent,
+)
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.likely import HEARTBEAT_MS
@@ -157,7 +164,7 @@ def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
     )
 
 
-def _longer_waits(history: AdviceInput, back: Sequence[Restart], caused_ms: Collection[int]) -> list[Wait]:
+def _longer_waits(history: AdviceInput, back: Sequence[Restart], caused_ms: Collection[int]) -> list[Spans]:
     """Of the rebalances that others began and that a member ended by giving up: with more time it had polled first.
 
     That is when it came back; ``caused_ms``: the rebalances that there would not have been.
@@ -170,11 +177,9 @@ def _longer_waits(history: AdviceInput, back: Sequence[Restart], caused_ms: Coll
         if each.at_ms < history.complete_ms or each.at_ms in caused_ms or not late or not each.stopped_ms[1]:
             continue
         came = max(late, key=lambda one: one.at_ms)
-        (most, least), (likely_most, likely_least) = (
-            [max(came.at_ms - each.at_ms - length_ms, 0) for length_ms in lengths]
-            for lengths in lengths_ms(came)
-        )
-        waits.append(Wait((least, most), (likely_least, likely_most)))
+        waited_ms = came.at_ms - each.at_ms
+        bounds, likely = (left_over((waited_ms, waited_ms), length) for length in lengths_ms(came))
+        waits.append(Spans(bounds, likely))
     return waits
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
@@ -25,23 +25,35 @@ NO_STOP: Final = Effect(
 BACK: Final = "a member that was away had come back, or its session had ended"
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """How much longer rebalances would have waited for a member; ``likely_ms`` is within ``bounds_ms``."""
-
-    bounds_ms: tuple[int, int]
-    likely_ms: tuple[int, int]
+#: At least, and at most.
+Span = tuple[int, int]
 
 
-def lengths_ms(rebalance: Rebalance) -> tuple[tuple[int, int], tuple[int, int]]:
-    """How long before its end a rebalance began: at least and at most, then the same as it likely was."""
+class Spans(NamedTuple):
+    """A time as records bound it, and as it likely was."""
+
+    bounds_ms: Span
+    likely_ms: Span
+
+
+def lengths_ms(rebalance: Rebalance) -> Spans:
+    """How long before its end a rebalance began."""
     bounds, likely = (least_ms_of(rebalance), longest_ms_of(rebalance)), rebalance.likely_ms
-    return bounds, bounds if likely is None else (round(likely.least), round(likely.most))
+    return Spans(bounds, bounds if likely is None else (round(likely.least), round(likely.most)))
+
+
+def left_over(span: Span, taken: Span) -> Span:
+    """A span less another one, not below zero."""
+    return max(span[0] - taken[1], 0), max(span[1] - taken[0], 0)
+
+
+def _total(spans: Sequence[Span]) -> Span:
+    return sum(least for least, _ in spans), sum(most for _, most in spans)
 
 
 def waits_for_absent(
     history: AdviceInput, absences: Sequence[Away], spared: Iterable[Rebalance], limits: Mapping[str, int]
-) -> list[Wait]:
+) -> list[Spans]:
     """Of rebalances that a join of another member began while a member was away that would not have left the group.
 
     They would have waited until it was back, or its session had ended. ``spared``: rebalances that there would not have
@@ -76,43 +88,38 @@ class _Chain:
 
     first: Rebalance
     rest: list[Rebalance]
-    untils: list[Wait]
+    untils: list[Spans]
 
     @property
     def until_ms(self) -> int:
         return max(until.bounds_ms[1] for until in self.untils)
 
-    def wait(self) -> Wait:
+    def wait(self) -> Spans:
         """What it would have lasted beyond the first one, less the stops that there were all the same."""
         stops = [lengths_ms(each) for each in self.rest]
         bounds, likely = (
-            (
-                max(max(until[0] for until in untils) - self.first.at_ms - sum(stop[1] for stop in lost), 0),
-                max(max(until[1] for until in untils) - self.first.at_ms - sum(stop[0] for stop in lost), 0),
-            )
-            for untils, lost in (
-                ([until.bounds_ms for until in self.untils], [stop[0] for stop in stops]),
-                ([until.likely_ms for until in self.untils], [stop[1] for stop in stops]),
-            )
+            self._beyond([until[kind] for until in self.untils], [stop[kind] for stop in stops])
+            for kind in range(2)
         )
-        return Wait(bounds, likely)
+        return Spans(bounds, likely)
+
+    def _beyond(self, untils: Sequence[Span], stops: Sequence[Span]) -> Span:
+        least, most = (max(until[end] for until in untils) - self.first.at_ms for end in range(2))
+        return left_over((least, most), _total(stops))
 
 
-def _until_ms(away: Away, came: Rebalance, session_ms: int) -> Wait:
-    """When a member that was away had joined, or its session had ended; as times."""
-    bounds, likely = lengths_ms(came)
-    sent_ms = came.at_ms - bounds[0] - away.most_ms, came.at_ms - bounds[1] - away.least_ms
-    (least, most), (likely_least, likely_most) = (
-        [
-            min(came.at_ms - length_ms, end_ms + session_ms)
-            for length_ms, end_ms in zip(lengths[::-1], sent_ms, strict=True)
-        ]
-        for lengths in (bounds, likely)
+def _until_ms(away: Away, came: Rebalance, session_ms: int) -> Spans:
+    """When a member that was away had joined, or its session had ended."""
+    lengths = lengths_ms(came)
+    first_ms = came.at_ms - lengths.bounds_ms[0] - away.most_ms + session_ms
+    last_ms = came.at_ms - lengths.bounds_ms[1] - away.least_ms + session_ms
+    bounds, likely = (
+        (min(came.at_ms - most, first_ms), min(came.at_ms - least, last_ms)) for least, most in lengths
     )
-    return Wait((least, most), (likely_least, likely_most))
+    return Spans(bounds, likely)
 
 
-def waiting_longer(effects: Sequence[Effect], waits: Sequence[Wait], until: str) -> list[Effect]:
+def waiting_longer(effects: Sequence[Effect], waits: Sequence[Spans], until: str) -> list[Effect]:
     """The effects on rebalances and on the standstill, less the times for which the group would have waited.
 
     ``until``: when the waiting would have ended, in words.
@@ -120,8 +127,8 @@ def waiting_longer(effects: Sequence[Effect], waits: Sequence[Wait], until: str)
     if not waits:
         return [*effects]
     stop = next(iter(effects[1:]), NO_STOP)
-    least, most = (sum(wait.bounds_ms[end] for wait in waits) for end in (0, 1))
-    likely_least, likely_most = (sum(wait.likely_ms[end] for wait in waits) for end in (0, 1))
+    least, most = _total([wait.bounds_ms for wait in waits])
+    likely_least, likely_most = _total([wait.likely_ms for wait in waits])
     waited = structs.replace(
         stop,
         least=stop.least - most,

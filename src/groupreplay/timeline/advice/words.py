@@ -9,25 +9,16 @@ from groupreplay.state.phrases import counted, from_to, milliseconds
 from groupreplay.timeline.advice.finding import DeploymentSum, Effect
 from groupreplay.timeline.likely import Bounds
 
-#: What follows the number of an effect.
-_UNITS: Final[Mapping[str, str]] = {
-    "rebalances": " rebalances",
-    "stopped_ms": " of standstill",
-    "partition_stopped_ms": " of standstill, added up over partitions",
-    "partition_stops": " stops of partitions",
-    "members": " members",
-    "partitions": " partitions",
-    "bytes": " bytes",
-    "offsets_lost": " committed offsets",
-}
-#: The same of one.
-_ONE: Final[Mapping[str, str]] = {
-    "rebalances": " rebalance",
-    "partition_stops": " stop of a partition",
-    "members": " member",
-    "partitions": " partition",
-    "bytes": " byte",
-    "offsets_lost": " committed offset",
+#: What follows the number of an effect: of one, and of several or of a time.
+_UNITS: Final[Mapping[str, tuple[str, str]]] = {
+    "rebalances": (" rebalance", " rebalances"),
+    "stopped_ms": (" of standstill", " of standstill"),
+    "partition_stopped_ms": (" of standstill, added up over partitions",) * 2,
+    "partition_stops": (" stop of a partition", " stops of partitions"),
+    "members": (" member", " members"),
+    "partitions": (" partition", " partitions"),
+    "bytes": (" byte", " bytes"),
+    "offsets_lost": (" committed offset", " committed offsets"),
 }
 
 
@@ -40,7 +31,7 @@ def effect_text(effect: Effect) -> str:
     likely = None if effect.likely_least is None else (effect.likely_least, effect.likely_most)
     words = range_text if effect.measure.endswith("_ms") else _number_text
     first = likely or proven
-    unit = (_ONE if first == (1, 1) else _UNITS).get(effect.measure, _UNITS[effect.measure])
+    unit = _UNITS[effect.measure][first != (1, 1)]
     return f"{'but ' if (first[1] or 0) < 0 else ''}{_stated(proven, likely, words, unit)}"
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from groupreplay.state.replay.departures import TOO_SLOW
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.whatif.changes import Generation, RecordedMember, Replacement, replaced
 from groupreplay.timeline.whatif.lineages import Lineages, regular_commit_ms
@@ -239,7 +240,7 @@ class _Reader:
             for member_id, member in members.items()
             if member_id not in after.members
         )
-        hanging |= {each.client for each in departures if each.reason in HANGS}
+        hanging |= {each.client for each in departures if each.reason in TOO_SLOW}
         arrivals = list[Arrival]()
         for member_id in after.members.keys() - members.keys():
             client = self.lineages.client_of[member_id]
@@ -336,10 +337,6 @@ class _Reader:
         silent_ms = after.silent_ms or 0
         slack_ms = _NO_WAIT_MS if self.before_joining else 2 * self.recorded.commits.interval_ms
         return silent_ms if silent_ms > slack_ms else 0
-
-
-#: A client that leaves for these reasons is there still.
-HANGS: Final = frozenset({"poll_timeout", "rebalance_timeout"})
 
 
 def _hangs(recorded: Recorded, lineages: Lineages) -> Iterator[ClientHang]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.coordinator.simulation.pace import KNOWN_BEATS
-from groupreplay.timeline.whatif.moments import HANGS, Moments, Turn
+from groupreplay.state.replay.departures import TOO_SLOW
+from groupreplay.timeline.whatif.moments import Moments, Turn
 from groupreplay.timeline.whatif.settings import CONSUMER_SESSION, HEARTBEAT, POLL, SESSION, PlaySettings
 
 #: What stays of a quiet time at least, beside the longest session: the end of a rebalance, and some commits.
@@ -109,7 +110,7 @@ _FOREVER: Final = 1 << 60
 
 def _around(turn: Turn, limits: _Limits) -> _Span:
     """When its causes were, at the earliest, and what follows from it, at the latest."""
-    hung = any(departure.reason in HANGS for departure in turn.departures)
+    hung = any(departure.reason in TOO_SLOW for departure in turn.departures)
     poll_ms = limits.poll_ms if hung else 0
     lasts = [departure.last_ms for departure in turn.departures if departure.last_ms is not None]
     first_ms = min([turn.joined_ms - turn.waited_ms - poll_ms, *lasts])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.job.captures import invoke
+from support.job.captures import invoke, simulated_capture
 
 GROUP = "rolling-restart-3-dynamic-eager-000000"
 TEXT = """\
@@ -45,11 +45,11 @@ FINDINGS = f"""\
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two groups of three dynamic members that are restarted one after another, for an hour."""
-    path = tmp_path_factory.mktemp("advise") / "rolled.parquet"
     words = ("--groups", "2", "--seconds", "3600", "--seed", "1")
     scenario = GROUP.removesuffix("-000000")
-    assert invoke("simulate", *words, "--scenario", scenario, "-o", path).exit_code == 0
-    return path
+    return simulated_capture(
+        tmp_path_factory.mktemp("advise") / "rolled.parquet", *words, "--scenario", scenario
+    )
 
 
 def test_the_whole_text(capture: Path, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_nothing_to_advise(tmp_path: Path) -> None:
     """Healthy groups: one line with how many, and what their history is too short for."""
     path = tmp_path / "steady.parquet"
     words = ("--groups", "3", "--seconds", "2400", "--seed", "1", "--scenario", "steady")
-    assert invoke("simulate", *words, "-o", path).exit_code == 0
+    simulated_capture(path, *words)
     told = invoke("advise", "--from-file", path, "--all-groups").stdout
     assert told == (
         "Nothing to advise on 3 groups; the history of 3 of them is too short for offsets-at-risk, two-waves, "

@@ -13,7 +13,7 @@ import pytest
 from groupreplay.codecs.kafka_terms import partition_for
 from support.histories.builders import Raw as Record
 from support.histories.builders import commit, emptied, generation, member
-from support.job.captures import invoke, raw, write_capture
+from support.job.captures import invoke, raw, simulated_capture, write_capture
 
 DAY = 86_400_000
 
@@ -71,7 +71,7 @@ def test_the_groups_of_a_partition(tmp_path: Path) -> None:
     """Those whose records are there, also if a prober's answers about others are in the capture."""
     path = tmp_path / "s.parquet"
     flags = ("--groups", 12, "--seconds", 300, "--scenario", "stuck", "--partitions", 4)
-    assert invoke("simulate", *flags, "-o", path).exit_code == 0
+    simulated_capture(path, *flags)
 
     def listed(*more: object) -> list[str]:
         result = invoke("list", "--from-file", path, "-o", "jsonl", *more)
@@ -145,7 +145,7 @@ def test_the_busiest_groups(tmp_path: Path) -> None:
     """Their shares are of everything that was read, also with --group; only the chosen ones are printed."""
     path = tmp_path / "s.parquet"
     flags = ("--groups", 4, "--seconds", 300, "--scenario", "deployment", "--partitions", 2)
-    assert invoke("simulate", *flags, "-o", path).exit_code == 0
+    simulated_capture(path, *flags)
 
     def listed(*more: object) -> list[dict[str, float]]:
         return list(

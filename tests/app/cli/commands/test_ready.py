@@ -8,17 +8,15 @@ from pathlib import Path
 import pytest
 
 from groupreplay.timeline.protocol_faults import FAULTS
-from support.job.captures import invoke
+from support.job.captures import invoke, simulated_capture
 from support.paths import ROOT
 
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six simulated groups, two of KIP-848."""
-    path = tmp_path_factory.mktemp("ready") / "night.parquet"
     words = ("--groups", "6", "--seconds", "60", "--seed", "3", "--scenario", "mixed")
-    assert invoke("simulate", *words, "-o", path).exit_code == 0
-    return path
+    return simulated_capture(tmp_path_factory.mktemp("ready") / "night.parquet", *words)
 
 
 def test_the_table_and_what_stands_below_it(capture: Path) -> None:

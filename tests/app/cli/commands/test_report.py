@@ -15,7 +15,7 @@ from groupreplay.codecs import GroupMetadataKey
 from groupreplay.timeline.document import timeline_schema
 from support.histories import stopped
 from support.histories.builders import commit, generation, member
-from support.job.captures import invoke, raw, write_capture
+from support.job.captures import invoke, raw, simulated_capture, write_capture
 from support.pictures.report_pages import PageParts
 from support.pictures.timelines import BEGIN, MINUTE
 
@@ -166,8 +166,7 @@ def test_what_other_settings_would_have_made_of_it(tmp_path: Path) -> None:
     """Both histories are in the document, and its command asks the same again."""
     capture, path = tmp_path / "roll.parquet", tmp_path / "roll.json"
     scenario = ("--scenario", "rolling-restart-3-dynamic-eager")
-    simulated = invoke("simulate", "--groups", "1", "--seconds", "600", *scenario, "-o", capture)
-    assert simulated.exit_code == 0
+    simulated_capture(capture, "--groups", "1", "--seconds", "600", *scenario)
     words = ("--group", "roll*", "--whatif", "group.instance.id=auto", "-o", path)
     assert invoke("report", "--from-file", capture, *words).exit_code == 0
     document = json.loads(path.read_text())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.job.captures import invoke
+from support.job.captures import invoke, simulated_capture
 
 GROUP = "rolling-restart-3-dynamic-eager-000000"
 
@@ -15,10 +15,10 @@ GROUP = "rolling-restart-3-dynamic-eager-000000"
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A simulated group of three members that are restarted one after another."""
-    path = tmp_path_factory.mktemp("whatif") / "night.parquet"
     words = ("--groups", "1", "--seconds", "900", "--scenario", GROUP.removesuffix("-000000"))
-    assert invoke("simulate", *words, "--probe-interval", "0", "-o", path).exit_code == 0
-    return path
+    return simulated_capture(
+        tmp_path_factory.mktemp("whatif") / "night.parquet", *words, "--probe-interval", "0"
+    )
 
 
 def test_table_and_json_have_the_same_answer(capture: Path) -> None:

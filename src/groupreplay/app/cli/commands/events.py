@@ -199,7 +199,6 @@ def replay_command(settings: ReplaySettings) -> int:
     --complete-since states since when none is missing.
     """
     from groupreplay.app.text.terminal import Progress
-    from groupreplay.streaming.base.spawned import usable_processes
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import EventTally, Replay, events_in_order
     from groupreplay.streaming.sources.source import context_of
@@ -219,8 +218,7 @@ def replay_command(settings: ReplaySettings) -> int:
             labels=settings.labels,
             redaction=settings.redaction,
         )
-        processes = settings.processes or usable_processes()
-        replay = Replay(context, choice, processes=processes)
+        replay = Replay(context, choice, processes=settings.processes)
         sessions = set[tuple[str, str, int]]()
         events = _noting_assumptions(events_in_order(replay.feed(rows), tally), sessions)
         if settings.output == "jsonl":

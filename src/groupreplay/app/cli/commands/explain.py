@@ -107,12 +107,11 @@ def _all_groups(settings: ExplainSettings, times: TimeRange) -> int:
     """Reads the log twice: for the incidents and the order of the groups, and for the worst ones."""
     from groupreplay.app.cli.nothing_found import no_such
     from groupreplay.app.report.overview import all_strips
-    from groupreplay.streaming.base.spawned import usable_processes
 
     with opened_history(settings, complete_since=settings.complete_since) as (rows, context):
         end_ms = rows.complete_until(times.until_ms)
-        processes = settings.processes or usable_processes()
-        overview = all_strips(rows, context, times.since_ms, _last_ms(settings, times), end_ms, processes)
+        last_ms = _last_ms(settings, times)
+        overview = all_strips(rows, context, times.since_ms, last_ms, end_ms, settings.processes)
     log = log_read(rows, settings.zone)
     if not overview.strips:
         return exit_code({}, no_such("group", given_flags({}, times), log.where, log.text()))

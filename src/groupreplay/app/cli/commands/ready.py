@@ -53,7 +53,9 @@ def command(settings: ReadySettings) -> int:
     with replaying(settings, at, choice) as (replay, rows):
         noted = dataclasses.replace(rows, batches=last.noted(rows.batches))
         groups = choose(live_groups(replay, noted), types=settings.types)
-    brokers = readiness.broker_facts(replay.context, rows.connection, [group["group_id"] for group in groups])
+    # Streams groups keep no session of their clients.
+    asked = [group["group_id"] for group in groups] if to is Target.CONSUMER else []
+    brokers = readiness.broker_facts(replay.context, rows.connection, asked)
     answers = readiness.all_readiness(groups, last, to, brokers)
     print_heading(at, settings.output)
     _print(settings, answers, to, brokers)

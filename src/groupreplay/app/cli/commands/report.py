@@ -163,14 +163,12 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     """Reads the log twice: for the strips of all groups, and for the worst ones in full, with the advice on all."""
     from groupreplay.app.cli.nothing_found import no_such
     from groupreplay.app.report.overview import all_strips
-    from groupreplay.streaming.base.spawned import usable_processes
 
     source = _source(settings, times, ["--all-groups", "-o", settings.path.name])
     with _opened(settings) as (rows, context):
         source = replace(source, cluster_id=rows.cluster_id, topic_id=rows.era)
         end_ms = rows.complete_until(times.until_ms)
-        processes = settings.processes or usable_processes()
-        overview = all_strips(rows, context, times.since_ms, times.until_ms, end_ms, processes)
+        overview = all_strips(rows, context, times.since_ms, times.until_ms, end_ms, settings.processes)
     if not overview.strips:
         log = log_read(rows, settings.zone)
         # No file is written, which was asked for.
@@ -188,7 +186,6 @@ def _drawn_overview(
     from groupreplay.app.report.advice import advice_of, advised_groups
     from groupreplay.app.report.overview import MOST_ADVISED, groups_overview, that_fit, with_advice
     from groupreplay.app.report.page import ALL_BYTES, island_bytes, report_page
-    from groupreplay.streaming.base.spawned import usable_processes
     from groupreplay.timeline.advice.deployments import TEAM
     from groupreplay.timeline.limits import TimelineLimits
 
@@ -197,7 +194,7 @@ def _drawn_overview(
         return report_page(groups_overview(overview, [], source))
     is_advised = len(overview.strips) <= MOST_ADVISED
     groups = frozenset(strip.group_id for strip in overview.strips) if is_advised else frozenset(worst)
-    read, rows = _read(settings, times, groups, source, settings.processes or usable_processes())
+    read, rows = _read(settings, times, groups, source, settings.processes)
     advice = advice_of([advised_groups(read)], times.since_ms, TEAM)
     # A group of a live topic may be gone by now.
     found = {advised.group_id: advised for advised in advice.groups}
@@ -307,7 +304,7 @@ def _read(
     times: TimeRange,
     groups: Container[str],
     source: TimelineSource,
-    processes: int = 1,
+    processes: int | None = 1,
 ) -> tuple[ReadGroups, Rows]:
     """Those of these groups that the log contains, and the rows that were read.
 
