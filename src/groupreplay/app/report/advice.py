@@ -23,6 +23,7 @@ from groupreplay.timeline.advice.words import (
     before_text,
     deployment_text,
     effect_text,
+    is_loss,
     stop_text,
 )
 from groupreplay.timeline.findings import assumed_numbers
@@ -196,7 +197,8 @@ def _finding_lines(found: Finding, verbose: bool, width: int) -> Iterator[str]:
     yield from _wrapped("Set", f"{found.setting}: {found.value}", width)
     for effect in found.effects:
         how = f" ({effect.how})" if verbose else ""
-        yield from _wrapped("Saves", f"{effect_text(effect)}{how}", width)
+        label = "Costs" if is_loss(effect) else "Saves"
+        yield from _wrapped(label, f"{effect_text(effect).removeprefix('but ')}{how}", width)
     for name, value in found.assumed.items():
         yield from _wrapped("Assumed", assumed_text(name, value), width)
     if verbose and found.evidence:

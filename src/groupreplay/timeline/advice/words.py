@@ -32,7 +32,12 @@ def effect_text(effect: Effect) -> str:
     words = range_text if effect.measure.endswith("_ms") else _number_text
     first = likely or proven
     unit = _UNITS[effect.measure][first != (1, 1)]
-    return f"{'but ' if (first[1] or 0) < 0 else ''}{_stated(proven, likely, words, unit)}"
+    return f"{'but ' if is_loss(effect) else ''}{_stated(proven, likely, words, unit)}"
+
+
+def is_loss(effect: Effect) -> bool:
+    """Whether the setting would have cost what others save."""
+    return ((effect.most if effect.likely_least is None else effect.likely_most) or 0) < 0
 
 
 def _stated(proven: Bounds, likely: Bounds | None, words: Callable[[Bounds], str], unit: str = "") -> str:

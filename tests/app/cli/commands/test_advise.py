@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.job.captures import invoke, simulated_capture
+from support.job.captures import invoke, printed_by, simulated_capture
 
 GROUP = "rolling-restart-3-dynamic-eager-000000"
 TEXT = """\
@@ -123,3 +123,12 @@ def test_the_time_before(capture: Path) -> None:
     sums = json.loads(invoke(*words, "-o", "json").stdout)[0]
     assert (sums["deployments"], sums["before"], sums["stopped_before_ms"][0] > 0) == (2, 2, True)
     assert ". In the time before: 2, " in invoke(*words).stdout.replace("\n", " ")
+
+
+def test_what_a_setting_costs(tmp_path: Path) -> None:
+    """It has a label of its own beside what the setting saves."""
+    words = ("--scenario", "timeouts", "--seed", "2", "--groups", "1", "--seconds", "2400")
+    path = simulated_capture(tmp_path / "timeouts.parquet", *words)
+    told = printed_by("advise", "--from-file", path, "--all-groups")
+    assert "      Saves    about 2 rebalances (by the records 0 to 2)\n      Costs    about 1 min " in told
+    assert "but" not in told
