@@ -19,6 +19,8 @@ def make_topics(servers: str, topics: Mapping[str, int]) -> AdminClient:
     """Creates missing topics, by name and number of partitions; returns the client."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     create_topics(admin, topics)
+    # The broker answers before its own metadata has them.
+    wait_until(lambda: topics.keys() <= admin.list_topics(timeout=10).topics.keys())
     return admin
 
 
