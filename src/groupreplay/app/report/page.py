@@ -92,6 +92,8 @@ GROUP_BYTES: Final = 10_000_000 - _SHELL_BYTES
 ALL_BYTES: Final = 6_000_000 - _SHELL_BYTES
 #: The largest and the smallest part of its limits that a document gets in the next attempt.
 _NEXT: Final = (0.1, 0.8)
+#: A document shrinks less than its limits: what it has fewer of than allowed stays.
+_STEEPER: Final = 1.5
 #: After so many attempts the limits are at their least.
 _ATTEMPTS: Final = 40
 
@@ -141,7 +143,7 @@ def _smaller(
         size = island_bytes(document)
         if size <= most_bytes:
             break
-        tighter = limits.scaled(min(max(most_bytes / size, _NEXT[0]), _NEXT[1]))
+        tighter = limits.scaled(min(max((most_bytes / size) ** _STEEPER, _NEXT[0]), _NEXT[1]))
         if tighter == limits:
             break
         limits = tighter
