@@ -14,6 +14,7 @@ import pytest
 from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.text.event_text import line_of
+from groupreplay.state.phrases import counted
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.config_file import load_defaults
 from groupreplay.streaming.config.rules_file import RulesSource, RulesWatch
@@ -228,7 +229,7 @@ def test_the_readers_of_the_probes(caplog: pytest.LogCaptureFixture) -> None:
     unread = sum(decode_message(*one) is None for one in messages)
     assert len(BYTES) < unread < len(messages)
     packed = list(pack_probes([probe_batch(messages)], ProbeFilter(topic="p", cluster_id=CLUSTER_ID)))
-    assert f"{unread} messages of topic p" in caplog.text
+    assert f"{counted(unread, 'message')} of topic p" in caplog.text
     blobs: dict[bytes, bytes | None] = {}
     for batch in packed:
         for key, row in zip(batch["key"].to_pylist(), batch["packed"].to_pylist(), strict=True):

@@ -16,7 +16,6 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
         "api.sources: groupreplay failed",
         "app.cli.program: No such command",
         "app.serve.history.writer: it begins again",
-        "app.serve.history.writer: its oldest …",
         "app.cli.flags: --broker-log-pattern",
         "streaming.broker_log.files: no line has",
         "streaming.broker_log.files: the archive is",

@@ -166,7 +166,7 @@ def test_what_cannot_be_read_is_counted_and_left_out(caplog: pytest.LogCaptureFi
     rows = packed(*junk, asked("g", "Stable", at=1))
     assert [key for key, _, _ in rows] == [b"g:g"]
     assert [record.getMessage() for record in caplog.records] == [
-        "3 messages of topic group-probes were not written by groupreplay and were skipped"
+        "skipped 3 messages of topic group-probes, not written by groupreplay"
     ]
     assert left_out(*junk, asked("g", "Stable", at=1)) == {"probes_unreadable": 3, "probes_misdated": 0}
     # Also when no other row has room for the counts.
@@ -194,7 +194,7 @@ def test_a_message_from_the_future_is_counted_and_left_out(
     """Nobody can have asked a broker later than the message was appended; one that is in time counts as before."""
     in_time = asked("g", "Stable", at=NOW_MS + 60_000)
     assert packed(ahead, in_time, append_ms=NOW_MS) == packed((b"", b""), in_time, append_ms=NOW_MS)
-    assert "1 messages of topic group-probes are dated more than a minute ahead" in caplog.text
+    assert "skipped 1 message of topic group-probes, dated more than a minute ahead" in caplog.text
     assert left_out(ahead, append_ms=NOW_MS) == {"probes_unreadable": 0, "probes_misdated": 1}
     # Where clients set the timestamps, nobody knows.
     assert left_out(ahead) == {"probes_unreadable": 0, "probes_misdated": 0}

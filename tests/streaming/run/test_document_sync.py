@@ -180,7 +180,7 @@ def test_documents_of_another_cluster_are_left_alone(caplog: pytest.LogCaptureFi
     topics.started().check()
     assert topics.sent == [held("ours")]
     assert [record.getMessage() for record in caplog.records] == [
-        "the topic of documents holds 2 messages of cluster other, which are left as they are"
+        "the topic of documents holds 2 messages of cluster other, left as they are"
     ]
 
 
@@ -390,9 +390,9 @@ def test_a_request_that_is_too_large_is_left_out(
     """The id of the group makes it so: sent again every few seconds, it would be refused for ever."""
 
     def refuse(*_: object) -> None:
-        raise MessageTooLargeError("1 messages of up to 60000 bytes are refused as too large")
+        raise MessageTooLargeError("1 message of up to 60000 bytes refused as too large")
 
     monkeypatch.setattr(Publisher, "publish", refuse)
     cluster = Cluster(bootstrap_servers="h:1")
     KafkaDocuments(cluster, cluster, TopicNames()).send([])
-    assert "very long ids are not compared: 1 messages" in caplog.text
+    assert "very long ids are not compared: 1 message" in caplog.text

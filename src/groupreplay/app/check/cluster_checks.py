@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from typing import Final
 
 from groupreplay.app.check import CheckResult, CheckSettings, Subject, failed, ok, unknown, warning
+from groupreplay.state.phrases import counted
 from groupreplay.state.policy.context import DEFAULT_CHECK_INTERVAL_MS, OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -122,9 +123,8 @@ def transactions(subject: Subject) -> Sequence[CheckResult]:
         return [ok("transactions", "none open")]
     oldest = max(ages, key=lambda number: ages[number])
     where = f"partition {oldest}, leader {topic.leaders.get(oldest, '-')}"
-    transactions = (
-        f"open in {len(stable_ends)} partitions, the oldest for {ages[oldest] / 1000:.0f} s ({where})"
-    )
+    partitions = counted(len(stable_ends), "partition")
+    transactions = f"open in {partitions}, the oldest for {ages[oldest] / 1000:.0f} s ({where})"
     if ages[oldest] <= _LONG_MS:
         return [ok("transactions", transactions)]
     fix = _end_transaction(subject, oldest, stable_ends[oldest])

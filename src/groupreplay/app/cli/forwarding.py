@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from groupreplay.state.phrases import counted
 from groupreplay.streaming.delivery.outlet import Outlet, RunningOutlet
 from groupreplay.streaming.sinks.event_topic import EventTopic
 from groupreplay.streaming.watch.state_file import Change, Memory, Owner, StateFile
@@ -41,7 +42,8 @@ def forwarded(
     starts = topic.starts(memory.read_to)
     lost = sum(max(0, first - memory.read_to.get(number, first)) for number, first in starts.items())
     if lost:
-        log.error("the topic removed %d events before they were read, because its retention is shorter", lost)
+        removed = counted(lost, "event")
+        log.error("the topic removed %s unread, because its retention is shorter", removed)
     position.note(starts, [])
     outlet.start()
     parts.callback(outlet.close)

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import KafkaException
 
+from groupreplay.state.phrases import counted_verb
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
@@ -78,7 +79,8 @@ class ResultTopics:
         """Ends after what is being written."""
         self._thread.close(seconds)
         if self._waiting:
-            log.warning("%d messages were not written to the topics", len(self._waiting))
+            unwritten = counted_verb(len(self._waiting), "message", "was", "were")
+            log.warning("%s not written to the topics", unwritten)
 
     def choose(self, rows: Sequence[OutputRow], events: Iterable[bytes]) -> Iterable[bytes]:
         """All messages for these topics."""

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from groupreplay.state.phrases import counted_verb
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.contract.messages import MessageDecoder, OutputRow
@@ -215,7 +216,8 @@ class Webhook:
             self._thread.wait(0.05)
         self._thread.close(max(0.0, ends - time.monotonic()))
         if self.deliveries.waiting:
-            log.warning("%d events have not reached %s", self.deliveries.waiting, self.receiver.where)
+            waiting = counted_verb(self.deliveries.waiting, "event", "has", "have")
+            log.warning("%s not reached %s", waiting, self.receiver.where)
 
     def choose(self, rows: Sequence[OutputRow], events: Iterable[bytes]) -> Iterable[bytes]:
         """The events that are wanted, and of which the receiver has a use."""
@@ -232,9 +234,8 @@ class Webhook:
                     self.lost += 1
                     self._arrived.append(number)
         if self.lost:
-            log.error(
-                "%d events are lost: more than %d wait for %s", self.lost, MOST_WAITING, self.receiver.where
-            )
+            lost = counted_verb(self.lost, "event", "is", "are")
+            log.error("%s lost: more than %d wait for %s", lost, MOST_WAITING, self.receiver.where)
         if messages:
             self._thread.wake()
 

@@ -18,6 +18,7 @@ from groupreplay.state.job.observations import (
     JobObservation,
     ObservationPlace,
 )
+from groupreplay.state.phrases import counted
 from groupreplay.state.snapshot.observations import Probe, ProbeAnswer
 from groupreplay.streaming.contract.probe_messages import (
     DocumentRequest,
@@ -134,15 +135,15 @@ def _is_ahead(message: ProbeMessage, append_ms: int | None) -> bool:
 def _log_counts(counts: Mapping[str, int], topic: str) -> None:
     if counts[UNREADABLE]:
         log.warning(
-            "%d messages of topic %s were not written by groupreplay and were skipped",
-            counts[UNREADABLE],
+            "skipped %s of topic %s, not written by groupreplay",
+            counted(counts[UNREADABLE], "message"),
             topic,
         )
     if counts[MISDATED]:
         log.warning(
-            "%d messages of topic %s are dated more than a minute ahead of their append time and were skipped; "
+            "skipped %s of topic %s, dated more than a minute ahead of the append time; "
             "check the clocks of the machines that write there",
-            counts[MISDATED],
+            counted(counts[MISDATED], "message"),
             topic,
         )
 

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, Producer
 
+from groupreplay.state.phrases import counted
 from groupreplay.streaming.base.clock import AppendedMessage
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
@@ -117,7 +118,7 @@ class Publisher:
         if refused:
             largest = max(map(_size, refused))
             raise MessageTooLargeError(
-                f"{len(refused)} messages of up to {largest} bytes are refused as too large",
+                f"{counted(len(refused), 'message')} of up to {largest} bytes refused as too large",
                 where=topic,
                 fix=change_line(
                     Connection(self._cluster), topic, f"max.message.bytes={largest + _FRAME_BYTES}"

@@ -19,6 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupreplay.state.phrases import counted
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.messages import MessageDecoder
@@ -312,8 +313,8 @@ class DocumentSync:
                 others[cluster_id or "unknown"] += 1
         for cluster_id, count in sorted(others.items()):
             log.warning(
-                "the topic of documents holds %d messages of cluster %s, which are left as they are",
-                count,
+                "the topic of documents holds %s of cluster %s, left as they are",
+                counted(count, "message"),
                 cluster_id[:100],
             )
         return held

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from groupreplay.state import Context
+from groupreplay.state.phrases import counted_verb
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, ProbeMessage, decode_message
 from groupreplay.streaming.delivery.outlet import Outlet
@@ -82,7 +83,8 @@ class Polls:
         for outlet in outlets:
             outlet.send(memory.outgoing.get(outlet.name, {}))
         for name in memory.outgoing.keys() - {outlet.name for outlet in outlets}:
-            log.warning("%d messages wait for --%s, which is not given", len(memory.outgoing[name]), name)
+            waiting = counted_verb(len(memory.outgoing[name]), "message", "waits", "wait")
+            log.warning("%s for --%s, which is not given", waiting, name)
 
     def take(self, read: Read) -> Outcome:
         """Applies a poll, and writes what it has changed with the events before anybody gets them."""

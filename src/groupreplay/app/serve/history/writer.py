@@ -17,6 +17,7 @@ import msgspec
 
 from groupreplay.app.serve.history.file import HistoryFile
 from groupreplay.app.serve.history.rows import CommitCounts, HistoryEvent, HistoryGroup, event_row, group_row
+from groupreplay.state.phrases import counted
 from groupreplay.streaming.sinks.known_groups import group_label
 
 log = logging.getLogger(__name__)
@@ -207,7 +208,8 @@ class HistoryWriter:
         if not count:
             return
         least = max(count // _SHARE, 1)
-        log.warning("the history %s is too large: its oldest %d events are removed", self.file.path, least)
+        removed = counted(least, "event")
+        log.warning("removed the oldest %s of the history %s, which is too large", removed, self.file.path)
         oldest = "SELECT position FROM events ORDER BY written_ms LIMIT ?"
         db.execute(f"DELETE FROM events WHERE position IN ({oldest})", (least,))  # noqa: S608 - text of this function
         (first_ms,) = db.execute("SELECT min(written_ms) FROM events").fetchone()
