@@ -56,6 +56,21 @@ def test_a_member_that_had_stopped() -> None:
     assert silent(110, *every_five) is None, "it committed in the rebalance"
 
 
+def test_a_static_member_whose_session_ended_may_have_been_closed() -> None:
+    """Of a classic group no record shows that; a dynamic member would have left."""
+    left = told("member.left", 100 * SECOND, "WARN", reason="session_timeout", **MEMBER)
+    static = replace(WHO, name="i", instance_id="i")
+    texts = [
+        "".join(map(str, conclusions.ended_without_a_word(event, (member,)).parts))
+        for event, member in ((left, WHO), (replace(left, data={**left.data, "instance_id": "i"}), static))
+    ]
+    sentence = "sent no heartbeat until its session ended: its process was killed or frozen, or cut off"
+    assert texts == [
+        f"c on h {sentence}",
+        f"static member i on h {sentence}; or it was closed, after which a static member does not leave",
+    ]
+
+
 def test_failing_syncs() -> None:
     """More generations that failed than were completed, three at least; epochs of KIP-848 are no generations."""
 

@@ -31,7 +31,7 @@ from groupreplay.timeline.episodes import (
     failed_generations,
 )
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
-from groupreplay.timeline.facts import FAILED_GENERATIONS, SAME_MOMENT_MS, is_too_slow
+from groupreplay.timeline.facts import FAILED_GENERATIONS, SAME_MOMENT_MS, is_too_slow, may_have_been_closed
 
 #: Shorter silences are ordinary pauses between two commits.
 _LEAST_SILENCE_MS: Final = 10_000
@@ -247,11 +247,10 @@ def _departure(event: ReadEvent, members: tuple[BlamedMember, ...], text: str) -
 
 def ended_without_a_word(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
     """A member whose session ended."""
-    return _departure(
-        event,
-        members,
-        "{} sent no heartbeat until its session ended: its process was killed or frozen, or cut off",
-    )
+    text = "{} sent no heartbeat until its session ended: its process was killed or frozen, or cut off"
+    if may_have_been_closed(event):
+        text += "; or it was closed, after which a static member does not leave"
+    return _departure(event, members, text)
 
 
 def gave_up(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
