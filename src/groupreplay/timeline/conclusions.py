@@ -69,15 +69,17 @@ def _name(member: BlamedMember) -> str:
 # -- rebalances
 
 
-def waits(reason: str, text: str) -> Sum:
-    """A rebalance that waits for this, as the log shows."""
+def waits(reason: str, text: str, several: str = "") -> Sum:
+    """A rebalance that waits for this, as the log shows; ``several``: the text about more than one member."""
 
     def concludes(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
         if episode.event.text("reason") != reason:
             return None
-        blockers = tuple(filter(None, map(blamed_member, episode.event.mappings("blockers"))))
-        evidence = evidence_of([episode.event])
-        return Conclusion(parts=(text.format(who(blockers)),), members=blockers, evidence=evidence)
+        # The reason of the event is that of the longest wait; others may wait for something else.
+        listed = (one for one in episode.event.mappings("blockers") if one.get("reason", reason) == reason)
+        blockers = tuple(filter(None, map(blamed_member, listed)))
+        sentence = (several if len(blockers) > 1 else text).format(who(blockers))
+        return Conclusion(parts=(sentence,), members=blockers, evidence=evidence_of([episode.event]))
 
     return concludes
 
