@@ -62,6 +62,25 @@ def test_a_whole_chain() -> None:
     ]
 
 
+def test_the_rebalance_that_follows_is_not_the_one_that_ended_it() -> None:
+    """A cooperative assignor begins another one at once: neither its trigger nor its generation is told."""
+    follow_up = told(
+        "rebalance.completed",
+        303 * SECOND,
+        generation=5,
+        member_count=2,
+        trigger="cooperative_followup",
+        partitions_moved=1,
+        evidence="log",
+    )
+    links = whole_chain(stuck(), replace(FACTS, events=(COMPLETED, replace(follow_up, id="next"))))
+    assert [(link.kind, link.text) for link in links if link.kind in ("trigger", "ended", "cost")] == [
+        ("trigger", "The rebalance began at 00:01:40: new on h joined."),
+        ("ended", "It ended at 00:05:00: generation 4 began with 2 members."),
+        ("cost", "3 partitions moved."),
+    ]
+
+
 def test_one_state_is_told_where_each_answer_has_it() -> None:
     """The event has that of its own moment; a group that fails to sync goes from one to the other again and again."""
     episode = stuck(state="PreparingRebalance", suspects=(MEMBER,))

@@ -56,6 +56,35 @@ def test_a_member_that_had_stopped() -> None:
     assert silent(110, *every_five) is None, "it committed in the rebalance"
 
 
+def test_a_static_member_whose_session_ended_may_have_been_closed() -> None:
+    """Of a classic group no record shows that; a dynamic member would have left."""
+    left = told("member.left", 100 * SECOND, "WARN", reason="session_timeout", **MEMBER)
+    static = replace(WHO, name="i", instance_id="i")
+    texts = [
+        "".join(map(str, conclusions.ended_without_a_word(event, (member,)).parts))
+        for event, member in ((left, WHO), (replace(left, data={**left.data, "instance_id": "i"}), static))
+    ]
+    sentence = "sent no heartbeat until its session ended: its process was killed or frozen, or cut off"
+    assert texts == [
+        f"c on h {sentence}",
+        f"static member i on h {sentence}; or it was closed, after which a static member does not leave",
+    ]
+
+
+def test_only_members_that_block_for_the_reason_are_named() -> None:
+    """The event has all that the rebalance waits for, and the reason of the longest wait."""
+    keeps, silent = {**MEMBER, "reason": "not_revoked"}, {**MEMBER, "reason": "not_heartbeating"}
+    other = {**keeps, "member_id": "n", "client_id": "d"}
+
+    def told_of(*blockers: dict[str, Any]) -> str:
+        episode = stuck(reason="not_revoked", blockers=blockers)
+        found = conclusions.waits("not_revoked", "{} has them", "{} have them")(episode, FACTS)
+        return "" if found is None else "".join(map(str, found.parts))
+
+    assert told_of(other, silent) == "d on h has them"
+    assert told_of(keeps, other) == "c on h, d on h have them"
+
+
 def test_failing_syncs() -> None:
     """More generations that failed than were completed, three at least; epochs of KIP-848 are no generations."""
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import Blame, ConditionBar, GenerationFlag, OffsetChange, SlotLane
@@ -188,6 +189,17 @@ def test_lost_members() -> None:
         "6 members were lost 7 times that nobody had "
     )
     assert texts(events=[lost] * 5)[0][1].endswith("(session timeout) and 2 more.")
+
+
+@pytest.mark.parametrize(("group_type", "closed"), [("classic", True), ("consumer", False)])
+def test_a_static_member_that_is_gone_may_have_been_closed(group_type: str, closed: bool) -> None:
+    """It does not leave a classic group then, so that its session ends; newer kinds of groups have a record of it."""
+    member = {"instance_id": "i", "client_id": "c", "client_host": "/10.0.0.3", "reason": "session_timeout"}
+    lost = told("member.left", 1, "WARN", **member, group_type=group_type)
+    start = "A member was lost: " if closed else "A member was lost that nobody had stopped: "
+    assert texts(events=[lost])[0][1].startswith(f"{start}static member i ")
+    timed = replace(lost, data={**lost.data, "reason": "poll_timeout"})
+    assert texts(events=[timed])[0][1].startswith("A member was lost that nobody had stopped: ")
 
 
 def test_an_unknown_condition() -> None:

@@ -106,7 +106,11 @@ CAUSES: Final[tuple[Cause, ...]] = (
     Cause(
         name="not_revoked",
         signs=_STUCK,
-        concludes=waits("not_revoked", "{} has not given up partitions that others wait for"),
+        concludes=waits(
+            "not_revoked",
+            "{} has not given up partitions that others wait for",
+            "{} have not given up partitions that others wait for",
+        ),
         first=_DUMP,
         command=_MEMBERS,
         section="rebalance-stuck",
@@ -115,7 +119,11 @@ CAUSES: Final[tuple[Cause, ...]] = (
     Cause(
         name="not_heartbeating",
         signs=_STUCK,
-        concludes=waits("not_heartbeating", "{} sends no heartbeat, and the coordinator does not remove it"),
+        concludes=waits(
+            "not_heartbeating",
+            "{} sends no heartbeat, and the coordinator does not remove it",
+            "{} send no heartbeat, and the coordinator does not remove them",
+        ),
         first="Move the coordinator: a restart of its broker, or another leader of the group's partition",
         command=_COORDINATOR,
         section="rebalance-stuck",

@@ -116,10 +116,14 @@ def completion(episode: Episode, facts: VerdictFacts) -> ReadEvent | None:
     """The rebalance that ended the episode; None: it has not ended, or not with one."""
     if episode.event.name == COMPLETED:
         return episode.event
-    end_ms = facts.until_ms if episode.until_ms is None else episode.until_ms + SAME_MOMENT_MS
-    since_ms = episode.began_ms if episode.sign in REBALANCES else end_ms - 2 * SAME_MOMENT_MS
-    events = facts.named(COMPLETED, since_ms, end_ms)
-    return events[-1] if events and (episode.until_ms is not None or episode.sign == MEMBER_LEFT) else None
+    until_ms = episode.until_ms
+    if until_ms is None:
+        return None
+    since_ms = episode.began_ms if episode.sign in REBALANCES else until_ms - SAME_MOMENT_MS
+    events = facts.named(COMPLETED, since_ms, until_ms + SAME_MOMENT_MS)
+    # A cooperative assignor lets the next rebalance follow within seconds.
+    after = (event for event in events if event.time_ms >= until_ms)
+    return next(after, events[-1] if events else None)
 
 
 def _trigger(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:

@@ -31,7 +31,7 @@ from groupreplay.timeline.episodes import (
     failed_generations,
 )
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
-from groupreplay.timeline.facts import FAILED_GENERATIONS, SAME_MOMENT_MS, is_too_slow
+from groupreplay.timeline.facts import FAILED_GENERATIONS, SAME_MOMENT_MS, is_too_slow, may_have_been_closed
 
 #: Shorter silences are ordinary pauses between two commits.
 _LEAST_SILENCE_MS: Final = 10_000
@@ -69,15 +69,17 @@ def _name(member: BlamedMember) -> str:
 # -- rebalances
 
 
-def waits(reason: str, text: str) -> Sum:
-    """A rebalance that waits for this, as the log shows."""
+def waits(reason: str, text: str, several: str = "") -> Sum:
+    """A rebalance that waits for this, as the log shows; ``several``: the text about more than one member."""
 
     def concludes(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
         if episode.event.text("reason") != reason:
             return None
-        blockers = tuple(filter(None, map(blamed_member, episode.event.mappings("blockers"))))
-        evidence = evidence_of([episode.event])
-        return Conclusion(parts=(text.format(who(blockers)),), members=blockers, evidence=evidence)
+        # The reason of the event is that of the longest wait; others may wait for something else.
+        listed = (one for one in episode.event.mappings("blockers") if one.get("reason", reason) == reason)
+        blockers = tuple(filter(None, map(blamed_member, listed)))
+        sentence = (several if len(blockers) > 1 else text).format(who(blockers))
+        return Conclusion(parts=(sentence,), members=blockers, evidence=evidence_of([episode.event]))
 
     return concludes
 
@@ -247,11 +249,10 @@ def _departure(event: ReadEvent, members: tuple[BlamedMember, ...], text: str) -
 
 def ended_without_a_word(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
     """A member whose session ended."""
-    return _departure(
-        event,
-        members,
-        "{} sent no heartbeat until its session ended: its process was killed or frozen, or cut off",
-    )
+    text = "{} sent no heartbeat until its session ended: its process was killed or frozen, or cut off"
+    if may_have_been_closed(event):
+        text += "; or it was closed, after which a static member does not leave"
+    return _departure(event, members, text)
 
 
 def gave_up(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:

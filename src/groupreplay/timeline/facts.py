@@ -123,6 +123,12 @@ def is_too_slow(left: ReadEvent) -> bool:
     return reason in TOO_SLOW or (reason == "unknown" and not likely.isdisjoint(TOO_SLOW))
 
 
+def may_have_been_closed(left: ReadEvent) -> bool:
+    """Whether a departure is what the close of a static member of a classic group looks like: its session ends."""
+    is_static = left.is_classic and left.data.get("instance_id") is not None
+    return is_static and left.text("reason") not in TOO_SLOW
+
+
 #: A leave event has the time of its record or of the end of the join phase before it.
 _LEAVE_TOLERANCE_MS: Final = 600_000
 #: The same replacement is emitted at most once in this time (``groupreplay.state.output.envelope``).

@@ -33,6 +33,7 @@ from groupreplay.timeline.facts import (
     is_failed_sync,
     is_slow_leader,
     is_trouble,
+    may_have_been_closed,
     tone_of,
     worst,
 )
@@ -206,7 +207,7 @@ def _changes(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
 
 
 def _lost(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
-    """Members that are gone although nobody had stopped them, by cause."""
+    """Members that are gone although nobody is known to have stopped them, by cause."""
     by_cause: dict[str, list[ReadEvent]] = {}
     for event in facts.events:
         if (
@@ -219,7 +220,8 @@ def _lost(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
         different = len({phrases.member(event.data) for event in lost})
         text = "A member was lost" if different == 1 else f"{different} members were lost"
         text += f" {counted(len(lost), 'time')}" if len(lost) > different else ""
-        parts: list[str | int] = [f"{text} that nobody had stopped: "]
+        text += "" if any(map(may_have_been_closed, lost)) else " that nobody had stopped"
+        parts: list[str | int] = [f"{text}: "]
         for number, event in enumerate(lost[:NAMES_SHOWN]):
             reason = phrases.spaced(event.data, "reason") + phrases.assumed(event.data)
             parts += [

@@ -8,9 +8,9 @@ from groupreplay.app.whatif.plays import Plays
 from groupreplay.timeline.whatif.costs import Cost
 from groupreplay.timeline.whatif.inputs import RecordedBroker, play_inputs
 from groupreplay.timeline.whatif.quiet_times import QuietTimes, quiet_times
-from groupreplay.timeline.whatif.settings import AUTO, INSTANCE
-from support.histories.builders import GROUP
-from support.histories.played import BEGIN, SECOND, history_of, restarted
+from groupreplay.timeline.whatif.settings import AUTO, CHECK, INSTANCE, RETENTION
+from support.histories.builders import GROUP, Raw, generation, member
+from support.histories.played import BEGIN, SECOND, commits, history_of, restarted
 
 
 def test_events_commits_and_the_end() -> None:
@@ -55,3 +55,28 @@ def test_quiet_times_cost_nothing() -> None:
     assert quiet.total_ms > 300 * SECOND
     whole = Plays(inputs=inputs, quiet=QuietTimes(), draws=5, seed=1)
     assert replace(whole, quiet=quiet).costs(inputs.settings) == whole.costs(inputs.settings)
+
+
+def emptied(away_ms: int) -> list[Raw]:
+    """A group whose only member leaves at 60 s, and comes back so much later."""
+    back_ms = 60 * SECOND + away_ms
+    return [
+        generation(1, member("a1", (0,), client_id="a"), at=BEGIN),
+        *commits(0, SECOND, 60 * SECOND),
+        generation(2, at=BEGIN + 60 * SECOND),
+        generation(3, member("a2", (0,), client_id="a"), at=BEGIN + back_ms),
+        *commits(0, back_ms + 5 * SECOND, back_ms + 120 * SECOND),
+    ]
+
+
+def test_when_brokers_look_for_offsets_to_remove_is_drawn() -> None:
+    """An offset that expires five minutes before the members are back is removed if the brokers look in these."""
+    inputs = play_inputs(history_of(emptied(6 * 60 * SECOND), 540 * SECOND), RecordedBroker(), {})
+    made = Plays(inputs=inputs, quiet=QuietTimes(), draws=20, seed=1)
+    lost = {
+        each_ms: {
+            costs[Cost.LOST] for costs in made.costs(inputs.settings.changed({RETENTION: 1, CHECK: each_ms}))
+        }
+        for each_ms in (60 * SECOND, 600 * SECOND)
+    }
+    assert lost == {60 * SECOND: {1}, 600 * SECOND: {0, 1}}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from groupreplay.state.events.event import History
+from groupreplay.state.events.event import History, Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from groupreplay.state.group import Group
 from groupreplay.state.policy.context import Context, OwnSettings, SessionSettings
@@ -26,7 +26,17 @@ from support.histories.builders import (
     replay,
 )
 from support.histories.group_writer import GroupWriter
-from support.histories.modern_builders import TOPIC, group_epoch, left, operation
+from support.histories.modern_builders import (
+    TOPIC,
+    current,
+    described,
+    first_join,
+    group_epoch,
+    left,
+    operation,
+    target,
+    target_epoch,
+)
 from support.model.classic_clients import owning
 from support.model.consumer_clients import ConsumerClients
 
@@ -168,6 +178,22 @@ def test_nobody_has_asked_about_a_group_that_begins_again() -> None:
     )
     assumed = [event.fact.assumed for event in gone if isinstance(event.fact, MemberLeft)]
     assert assumed == [{}, {"session_timeout_ms": 45_000, "heartbeat_interval_ms": 5_000}]
+
+
+@pytest.mark.parametrize(("epoch", "severity"), [(3, Severity.WARN), (-2, Severity.INFO)])
+def test_a_static_member_whose_close_is_recorded_was_stopped(epoch: int, severity: Severity) -> None:
+    """It does not come back before its session ends; without that record it was killed, or cut off."""
+    second = 1_000
+    clients = [described("b", instance_id="i"), group_epoch(3), target("b", [1]), target_epoch(3)]
+    history = [
+        *first_join("a", at=second),
+        *operation(10 * second, *clients, current("b", 3, [1])),
+        *(commit("t", 1, at, at=at * second) for at in range(15, 300, 5)),
+        *operation(300 * second, current("b", epoch, [1], previous=3)),
+        *operation(345 * second, left("b"), group_epoch(4)),
+    ]
+    gone = departure(history, replace(NAMED, sessions={"consumer": SessionSettings()}))
+    assert (gone.reason, gone.instance_id, gone.severity) == ("session_timeout", "i", severity)
 
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])

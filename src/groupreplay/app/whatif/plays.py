@@ -120,7 +120,8 @@ class Plays:
         group = SimulatedGroup(
             name, script, settings.broker_settings(), begin_ms, _numbers(self.seed, number, "play")
         )
-        check_ms = begin_ms + settings[CHECK]
+        # No record shows when the brokers look for offsets to remove, except where they found some.
+        check_ms = begin_ms + _numbers(self.seed, number, "checks").randint(1, settings[CHECK])
         while True:
             due_ms = group.next_ms()
             now_ms = check_ms if due_ms is None else min(due_ms, check_ms)

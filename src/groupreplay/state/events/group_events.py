@@ -242,7 +242,9 @@ class MemberLeft(MemberFact):
         bool,
         Meta(
             description="The broker removed it, or its client gave up, and it looks like no deployment: no other "
-            "member stopped about when it fell silent, and the group has fewer members than before."
+            "member stopped about when it fell silent, and the group has fewer members than before. Of a static member "
+            "of a newer kind of group a record shows whether it was closed, which is no such departure; of one of a "
+            "classic group none does."
         ),
     ] = False
 

@@ -46,7 +46,8 @@ _REPORTED_FIELDS: Final = (
 class Departure(msgspec.Struct, frozen=True):
     """A member that left; ``elapsed_ms`` is the time since its last sign of life, None when there was none.
 
-    ``unplanned`` is that of ``MemberLeft``; ``awaited``: an answer shows that a classic rebalance waited for it.
+    ``unplanned`` is that of ``MemberLeft``; ``awaited``: an answer shows that a classic rebalance waited for it;
+    ``closed``: a record has that its client was closed, as that of a static member of a newer kind of group.
     """
 
     member: Member
@@ -55,6 +56,7 @@ class Departure(msgspec.Struct, frozen=True):
     assumed: Mapping[str, int] = {}
     unplanned: bool = False
     awaited: bool = False
+    closed: bool = False
 
     @property
     def reason(self) -> LeaveReason:
@@ -112,7 +114,8 @@ def judged(
     findings = [(departure.finding, departure.elapsed_ms) for departure in departures]
     verdicts = unplanned(findings, history, at_ms, members)
     return tuple(
-        msgspec.structs.replace(one, unplanned=is_so) for one, is_so in zip(departures, verdicts, strict=True)
+        msgspec.structs.replace(one, unplanned=is_so and not one.closed)
+        for one, is_so in zip(departures, verdicts, strict=True)
     )
 
 

@@ -217,7 +217,8 @@ class ModernDiff:
         )
         finding = logged.departure(finding, member.member_id, self.report)
         is_logged = finding.evidence is Evidence.BROKER_LOG
-        return Departure(member, finding, elapsed_ms, {} if is_logged else session.assumed)
+        assumed = {} if is_logged else session.assumed
+        return Departure(member, finding, elapsed_ms, assumed, closed=is_away)
 
     def _session(self, member: Member) -> SessionSettings:
         if self.before.kind is GroupType.CLASSIC or member.supported_protocols:
