@@ -136,15 +136,18 @@ def test_the_load_is_that_of_the_single_records(
 
 
 def test_the_busiest_first() -> None:
-    """By commits a second; a marker of a transaction is no gap, and a group without a commit has none a second."""
+    """By commits a second; a marker of a transaction is no gap, and less than a minute behind a gap has no rate."""
     records = [commit("a"), commit("b"), commit("b"), generation("idle")]
     rows = [*log(records), *log([commit("b")], first_offset=5)]
     loads = CommitLoads()
     for _ in loads.reading(iter([rows_batch(rows)])):
         pass
-    assert load_table(loads.rows([described("a"), described("b"), described("idle")], 10_000)).rows == [
-        ("b", "classic", "Empty", 0, 3, "10.0 s", "0.3", 108, "58.7 %"),
-        ("a", "classic", "Empty", 0, 1, "10.0 s", "0.1", 36, "19.6 %"),
-        ("idle", "classic", "Empty", 0, 0, "10.0 s", "0", 40, "21.7 %"),
+    assert load_table(loads.rows([described("a"), described("b"), described("idle")], 100_000)).rows == [
+        ("b", "classic", "Empty", 0, 3, "1 min 40 s", "0.03", 108, "58.7 %"),
+        ("a", "classic", "Empty", 0, 1, "1 min 40 s", "0.01", 36, "19.6 %"),
+        ("idle", "classic", "Empty", 0, 0, "1 min 40 s", "0", 40, "21.7 %"),
     ]
-    assert [row.commits_per_second for row in CommitLoads().rows([described("a")], 10_000)] == [None]
+    assert [
+        (row.commits, row.over_ms, row.commits_per_second) for row in loads.rows([described("b")], 59_000)
+    ] == [(3, 59_000, None)]
+    assert [row.commits_per_second for row in CommitLoads().rows([described("a")], 100_000)] == [None]

@@ -181,6 +181,10 @@ def unused_table(rows: Iterable[UnusedRow]) -> Table:
     return Table(columns, cells)
 
 
+#: Of a shorter time a rate is chance: a gap may be an aborted transaction of seconds ago.
+_LEAST_MS: Final = 60_000
+
+
 @dataclass(slots=True)
 class _Tail:
     """What a partition of the log has behind its last gap: since when, and the commits of each group."""
@@ -255,6 +259,7 @@ class CommitLoads:
         name = group["group_id"]
         tail = self._tails.get(self._partition.get(name, -1), _Tail())
         over_ms = None if tail.since_ms is None or at_ms <= tail.since_ms else at_ms - tail.since_ms
+        is_long = over_ms is not None and over_ms >= _LEAST_MS
         everything = self.bytes.total()
         return LoadRow(
             group_id=name,
@@ -264,7 +269,7 @@ class CommitLoads:
             commits=tail.commits[name],
             since_ms=tail.since_ms,
             over_ms=over_ms,
-            commits_per_second=None if over_ms is None else round(1_000 * tail.commits[name] / over_ms, 4),
+            commits_per_second=round(1_000 * tail.commits[name] / over_ms, 4) if is_long else None,
             bytes=self.bytes[name],
             share=round(self.bytes[name] / everything, 6) if everything else None,
         )
@@ -279,8 +284,8 @@ class LoadRow:
     """What a group has written, in ``list --sort commits``.
 
     ``commits`` are those since ``since_ms``, the last gap of its partition of the log, for ``over_ms`` milliseconds
-    (None: no record has a time). ``bytes`` of its keys and values, of all kinds of records that the log still has, and
-    their ``share`` of those of all groups, from 0 to 1.
+    (None: no record has a time); of less than a minute there is no rate. ``bytes`` of its keys and values, of all kinds
+    of records that the log still has, and their ``share`` of those of all groups, from 0 to 1.
     """
 
     group_id: str
