@@ -327,7 +327,7 @@ def _rebalances(facts: VerdictFacts) -> Statement:
         parts.append(f"moves of {unknown} unknown")
     skipped = sum(flag.skipped for flag in flags)
     if skipped:
-        parts.append(f"{counted(skipped, 'generation')} never completed")
+        parts.append(phrases.never_completed(skipped))
     parts += _longest(flags)
     return _statement("info", [", ".join(parts) + "."])
 

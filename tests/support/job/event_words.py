@@ -135,7 +135,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
     (
         "rebalance.completed",
         {**ROUND, "joined": None, "left": None, "skipped_generations": 2},
-        "generation 3, 2 members, trigger unknown, 2 generations never finished",
+        "generation 3, 2 members, trigger unknown, 2 generations never completed",
     ),
     (
         "member.left",

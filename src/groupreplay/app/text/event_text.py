@@ -181,7 +181,7 @@ def _completed(data: Data) -> str:
     if data.get("partitions_unassigned"):
         parts.append(f"{counted(data['partitions_unassigned'], 'partition')} without an owner")
     if data.get("skipped_generations"):
-        parts.append(f"{counted(data['skipped_generations'], 'generation')} never finished")
+        parts.append(phrases.never_completed(data["skipped_generations"]))
     return ", ".join(parts) + phrases.assumed(data)
 
 
