@@ -117,6 +117,12 @@ def member(data: Data) -> str:
     return f"{safe_text(str(data.get('client_id') or '?'))} on {safe_text(host)}"
 
 
+def at_place(text: object) -> str:
+    """A place, ``app-a@/10.0.0.1``, in the words for a member: ``app-a on 10.0.0.1``; another text as it is."""
+    client_id, at, host = str(text).rpartition("@")
+    return safe_text(f"{client_id or '?'} on {host.removeprefix('/')}" if at else host)
+
+
 def subject(data: Data) -> str:
     """The one member, instance or partition that an event is about; empty when it is the whole group."""
     if data.get("member_id") is not None:
