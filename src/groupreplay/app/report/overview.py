@@ -62,6 +62,8 @@ def all_strips(
 ) -> AllStrips:
     """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete.
 
+    There are none of a time behind the log: nothing is known of it.
+
     ``processes``: see ``Replay``.
     """
     rows = replace(rows, probes=list(rows.probes))
@@ -83,7 +85,7 @@ def all_strips(
     return AllStrips(
         since_ms=begins_ms,
         until_ms=ends_ms,
-        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1)),
+        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1)) if replay.reaches(since_ms) else (),
         incidents=log.incidents(rows, begins_ms, ends_ms),
     )
 
