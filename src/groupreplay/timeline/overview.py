@@ -77,6 +77,9 @@ class GroupStrip:
         str, Meta(description="The name of the worst condition that holds at the end; empty: none does.")
     ]
     text: Annotated[str, Meta(description="What is wrong, and because of whom; empty where nothing is.")]
+    parts: Annotated[
+        tuple[str | int, ...], Meta(description="The same text; a number stands for a point in time.")
+    ]
     state: Annotated[str | None, Meta(description="At the end; null: the group is gone, or not known.")]
     members: Annotated[int | None, Meta(description="Their number at the end.")]
     names: Annotated[
@@ -216,6 +219,7 @@ class OverviewTally:
         spans = sorted((*conditions, *marks), key=lambda span: span.since_ms - span.until_ms)
         names = Counter(span.name for span in marks)
         leading = _leading(spans)
+        text = self._text(tally, leading)
         return GroupStrip(
             group_id=group_id,
             group_type=(tally.now.group_type if tally.now else "") or tally.group_type,
@@ -223,7 +227,8 @@ class OverviewTally:
             score=sum(_WEIGHT[span.severity] * (span.until_ms - span.since_ms + 60_000) for span in spans),
             leading=leading,
             still=_leading([span for span in conditions if span.since_ms < span.until_ms == until_ms]),
-            text=self._text(tally, leading),
+            text=text,
+            parts=(text,) if text else (),
             state=None if tally.now is None else tally.now.state,
             members=None if tally.now is None else tally.now.members,
             names=() if tally.now is None else tally.now.names,

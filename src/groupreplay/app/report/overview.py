@@ -160,8 +160,9 @@ def _remarks(overview: AllStrips, rows: int, full: int, too_large: int) -> list[
 def _shown(strip: GroupStrip, verdict: Statement | None, *, in_full: bool) -> GroupStrip:
     """A strip with the sentence of its diagnosis and the cause, if it has one."""
     if verdict is not None and strip.leading:
-        causes = [link.text for link in verdict.links if link.kind == "cause"]
-        strip = replace(strip, text=" ".join([verdict.text, *causes]))
+        causes = [link for link in verdict.links if link.kind == "cause"]
+        parts = (*verdict.parts, *(part for link in causes for part in (" ", *link.parts)))
+        strip = replace(strip, text=" ".join([verdict.text, *(link.text for link in causes)]), parts=parts)
     # Strips of healthy groups would take most of a page.
     return replace(strip, in_full=in_full) if in_full or strip.leading else replace(strip, rebalances=())
 

@@ -153,6 +153,7 @@ class Episode(msgspec.Struct):
     since_ms: TimeMs
     until_ms: TimeMs | None
     text: Annotated[str, about("The sentence of its diagnosis.")]
+    parts: Annotated[list[str | int], about("The same text; a number stands for a point in time.")]
     cause: Annotated[str | None, about("The name of the cause; null: what is known does not show it.")]
     do_first: str | None
     command: Annotated[
