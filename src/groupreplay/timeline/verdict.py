@@ -16,6 +16,7 @@ from groupreplay.timeline.document import (
     ConditionBar,
     GenerationFlag,
     OffsetChange,
+    SlotLane,
     Unread,
 )
 from groupreplay.timeline.episodes import (
@@ -164,17 +165,22 @@ def _condition(
 def _who(bar: ConditionBar, facts: VerdictFacts) -> str:
     """The members that the condition names, and whether that is proven."""
     number = facts.conditions.index(bar)
-    named = [
-        (lane.name, blame.proven)
-        for lane in facts.slots
-        for blame in lane.blames
-        if blame.condition == number
-    ]
-    if not named:
+    blamed = [(lane, one) for lane in facts.slots for one in lane.blames if one.condition == number]
+    if not blamed:
         return f": {bar.subject}." if bar.subject else "."
-    shown = first_of(named, lambda blamed: safe_text(blamed[0]))
-    proven = all(proven for _, proven in named)
-    return f": {kind_named(bar.name).named_text(shown, len(named), proven=proven)}."
+    names = list(dict.fromkeys(_name(lane) for lane, _ in blamed))
+    proven = all(one.proven for _, one in blamed)
+    return f": {kind_named(bar.name).named_text(first_of(names, safe_text), len(names), proven=proven)}."
+
+
+def _name(lane: SlotLane) -> str:
+    """As a person calls the member: its host where its id repeats, for a number of a lane is known on a page only."""
+    name = lane.instance_id or lane.client_id
+    return (
+        lane.name
+        if lane.name == name or not name
+        else f"{name} on {lane.client_host.removeprefix('/') or '?'}"
+    )
 
 
 def _quiet(bar: ConditionBar, until_ms: int, facts: VerdictFacts) -> list[str | int]:
