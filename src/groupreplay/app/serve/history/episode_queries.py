@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from groupreplay.app.serve import answers
 from groupreplay.app.serve.history.event_queries import NO_SOURCE, event_bounds_ms, events_of_group, incidents
-from groupreplay.app.serve.history.group_queries import RECENT_TROUBLE, severity_name, where_all
+from groupreplay.app.serve.history.group_queries import GRAVEST, RECENT_TROUBLE, severity_name, where_all
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.streaming.contract.messages import OBJECTS
@@ -166,7 +166,8 @@ def counts_of_groups(db: sqlite3.Connection) -> tuple[GroupCount, ...]:
     lost = {
         label: (name, severity)
         for label, name, severity in db.execute(
-            f"SELECT label, name, max(severity) FROM spans s WHERE {RECENT_TROUBLE} GROUP BY label"
+            f"SELECT label, name, severity FROM (SELECT label, name, severity, row_number() OVER (PARTITION BY label "
+            f"ORDER BY {GRAVEST}) AS place FROM spans s WHERE {RECENT_TROUBLE}) WHERE place = 1"
         )
     }
     counts = Counter[tuple[Tone, str]]()
