@@ -121,7 +121,8 @@ def text_of(event: Mapping[str, Any]) -> str:
         text += f", and {data['suppressed']} more like it"
     if event_name(event) == OffsetsExpired.NAME and event.get("id"):
         # Who reads this at night needs the way back here, not the page that has it.
-        text += f"; the removed offsets as a file: groupreplay offsets-file {safe_text(str(event['id']))}"
+        command = f"groupreplay offsets-file --bootstrap-server HOST:PORT {safe_text(str(event['id']))}"
+        text += f"; the removed offsets as a file: {command}"
     # The texts show numbers as they are, and a number may be a text here.
     return text if is_safe(text) and len(text) <= _LIMIT else safe_text(text, _LIMIT)
 
