@@ -34,6 +34,7 @@ from groupreplay.timeline.facts import (
     is_failed_sync,
     is_slow_leader,
     is_trouble,
+    longest_text,
     tone_of,
     worst,
 )
@@ -46,8 +47,6 @@ _CHANGES: Final = {
     "offset.rewound": "Offsets of {} went back",
     "offsets.set": "Offsets of {} were set",
 }
-#: A rebalance of this length is worth a word, whatever is not known of the others.
-_LONG_MS: Final = 1_000
 
 
 def verdict(facts: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
@@ -334,14 +333,5 @@ def _rebalances(facts: VerdictFacts) -> Statement:
     skipped = sum(flag.skipped for flag in flags)
     if skipped:
         parts.append(phrases.never_completed(skipped))
-    parts += _longest(flags)
-    return _statement("info", [", ".join(parts) + "."])
-
-
-def _longest(flags: Sequence[GenerationFlag]) -> list[str]:
-    """The rebalance that lasted longest; where another one may have lasted longer, it is only one that was long."""
-    longest = max(flags, key=lambda flag: flag.least_ms)
-    others = [flag for flag in flags if flag is not longest]
-    if longest.took and all(flag.most_ms is not None and flag.most_ms <= longest.least_ms for flag in others):
-        return [f"{'the longest' if others else 'it'} {longest.took}"]
-    return [f"one {longest.took}"] if longest.least_ms >= _LONG_MS else []
+    parts.append(longest_text([(flag.least_ms, flag.most_ms, flag.took) for flag in flags]))
+    return _statement("info", [", ".join(filter(None, parts)) + "."])
