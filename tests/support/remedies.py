@@ -22,7 +22,6 @@ Said: TypeAlias = "re.Match[str]"
 #: What a message leaves open, and what is typed there; ``CAPTURE`` is a file of the test.
 _OPEN: Final = {
     "HOST:PORT": "127.0.0.1:1",
-    "host:port": "127.0.0.1:1",
     "NAME": "name",
     "FOLDER": "folder",
     "TIME": "now",

@@ -122,6 +122,20 @@ def test_a_rebalance_that_goes_on() -> None:
     ]
 
 
+def test_the_begin_of_a_rebalance_is_its_own() -> None:
+    """A member blocks it from a later time on: the trigger has the begin that the rebalance itself has."""
+    began = {"rebalance_id": "r", "trigger": "member_joined", "since_ms": 96 * SECOND}
+    texts = []
+    for earliest_ms in (96 * SECOND, 90 * SECOND):
+        started = told("rebalance.started", 96 * SECOND, since_ms_earliest=earliest_ms, **began)
+        links = whole_chain(stuck(rebalance_id="r"), replace(FACTS, events=(started, COMPLETED)))
+        texts += [link.text for link in links if link.kind == "trigger"]
+    assert texts == [
+        "The rebalance began at 00:01:36: new on h joined.",
+        "The rebalance began by 00:01:36: new on h joined.",
+    ]
+
+
 def test_what_is_not_known() -> None:
     """Without a rebalance that ended there are no trigger, end and cost; the gaps are said."""
     episode = replace(stuck(suspects_note="nobody has committed"), until_ms=None)
@@ -218,6 +232,6 @@ def test_the_first_step() -> None:
     )
     assert (step.about, step.command, step.runbook) == (
         "group a b, c on h",
-        "groupreplay describe --bootstrap-server B --group 'a b' --members --verbose",
+        "groupreplay describe --bootstrap-server HOST:PORT --group 'a b' --members --verbose",
         "https://r/b#rebalance-stuck",
     )

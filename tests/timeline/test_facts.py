@@ -8,7 +8,7 @@ import pytest
 
 from groupreplay.timeline.document import TimelineDocument
 from groupreplay.timeline.event_reading import ReadEvent
-from groupreplay.timeline.facts import GapFinder, is_trouble, tone_of, worst
+from groupreplay.timeline.facts import GapFinder, is_trouble, longest_text, tone_of, worst
 from support.histories.builders import Raw, generation, member
 from support.pictures.timelines import BEGIN, MINUTE, SECOND, timeline_of
 
@@ -163,3 +163,25 @@ def test_a_static_member_that_came_back_in_a_rebalance() -> None:
     assert ends(timeline_of(history)) == [
         ("i-0", None, "INFO", "i came back as a new process, in a rebalance", False)
     ]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "text"),
+    [
+        ([], ""),
+        ([(8_000, 8_000, "took 8.0 s")], "it took 8.0 s"),
+        (
+            [(8_000, 9_000, "took 8.0 s .. 9.0 s"), (0, 8_000, "took at most 8.0 s")],
+            "the longest took 8.0 s .. 9.0 s",
+        ),
+        (
+            [(8_000, 9_000, "took 8.0 s .. 9.0 s"), (0, 8_001, "took at most 8.0 s")],
+            "one took 8.0 s .. 9.0 s",
+        ),
+        ([(8_000, 8_000, "took 8.0 s"), (0, None, "")], "one took 8.0 s"),
+        ([(0, 500, "took at most 500 ms"), (0, None, "")], ""),
+    ],
+)
+def test_the_longest_rebalance(lengths: list[tuple[int, int | None, str]], text: str) -> None:
+    """It is called the longest only if no other one can have lasted longer."""
+    assert longest_text(lengths) == text

@@ -111,6 +111,14 @@ def test_a_condition_that_holds_at_the_end() -> None:
     assert (bar.until_ms, bar.severity) == (None, "WARN")
 
 
+def test_a_condition_of_which_only_the_end_is_told() -> None:
+    """A history that begins inside, or has the newest events only: it has been there since its begin."""
+    data = {"condition_id": "c", "since_ms": BEGIN + 20_000, "state": "PreparingRebalance"}
+    ((bar, best),) = conditions([event("rebalance.stuck", 100, "ERROR", status="resolved", **data)])
+    assert (bar.since_ms - BEGIN, bar.until_ms - BEGIN, bar.severity) == (20_000, 100_000, "ERROR")
+    assert best.text("status") == "resolved"
+
+
 def test_the_first_suspect_is_named() -> None:
     """By inference, while the condition held."""
     found = findings.blames(conditions(TOLD), read_events(TOLD), LANES)

@@ -253,7 +253,7 @@ def test_commits_that_compaction_may_have_removed_are_no_silence(commits: Commit
         Remark(
             kind="removed_commits",
             text="Compaction has removed records from this group's partition of the log, or they are of aborted "
-            f"transactions, or were not read: {left}. The times are grey in COMMITS.",
+            f"transactions, or were not read: {left}. A page has these times in grey.",
         ),
     )
     late = timeline_of(history, commits=replace(commits, gaps=gaps), since_ms=BEGIN + 1_000)

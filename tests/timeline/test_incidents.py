@@ -101,7 +101,7 @@ def test_life_of_an_incident() -> None:
         "120 groups stopped committing at 01:00:00 UTC within 2.0 s; all consume topic orders, none of the 280 others "
         "does"
     )
-    assert opened.command == "kafka-topics.sh --bootstrap-server B --describe --topic orders"
+    assert opened.command == "kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic orders"
     assert opened.runbook == "docs/runbook.md#incidents"
 
 

@@ -77,6 +77,29 @@ def test_a_strip() -> None:
     ]
 
 
+def test_a_condition_that_is_over_says_so() -> None:
+    """Its text is that of the moment at which it was reported: without its end a reader takes it for the present."""
+    began = {
+        "condition_id": "c",
+        "since_ms": BEGIN + 5 * MINUTE,
+        "state": "Reconciling",
+        "reason": "not_revoked",
+    }
+    other = {**began, "condition_id": "d", "since_ms": BEGIN + 10 * MINUTE}
+    stuck = event("g", "rebalance.stuck", 8, "ERROR", status="firing", elapsed_ms=3 * MINUTE, **began)
+    end = event("g", "rebalance.stuck", 9, "ERROR", status="resolved", elapsed_ms=4 * MINUTE, **began)
+    again = event("g", "rebalance.stuck", 14, "ERROR", status="firing", elapsed_ms=4 * MINUTE, **other)
+    texts = [
+        tally(*events).strips(BEGIN, BEGIN + 30 * MINUTE)[0].text
+        for events in ((stuck,), (stuck, end), (stuck, end, again))
+    ]
+    assert texts == [
+        "3 min 0 s so far, in Reconciling, not revoked",
+        "3 min 0 s so far, in Reconciling, not revoked; resolved after 4 min 0 s",
+        "4 min 0 s so far, in Reconciling, not revoked",
+    ]
+
+
 def test_the_worst_first() -> None:
     """Errors weigh more than warnings, long ones more than short ones; then many rebalances; quiet groups last."""
     found = tally(

@@ -74,6 +74,19 @@ def commits(*minutes: int) -> CommitLog:
 NOTHING = replace(test_episodes.FACTS, since_ms=BEGIN, until_ms=BEGIN + 60 * MINUTE)
 
 
+def test_members_whose_ids_repeat_have_their_hosts() -> None:
+    """A number of a lane says nothing on a terminal, and two lanes of one process are one member."""
+    lanes = [
+        replace(lane("app #1", 0, proven=True), instance_id=None, client_id="app", client_host="/h1"),
+        replace(lane("app #2", 0, proven=True), instance_id=None, client_id="app", client_host="/h1"),
+        replace(lane("other", 0, proven=True), instance_id=None, client_id="other", client_host="/h2"),
+    ]
+    facts = replace(NOTHING, conditions=[bar("rebalance.stuck", 1, 4)], slots=lanes)
+    assert verdict(facts)[0].text.startswith(
+        "Stuck in a rebalance 00:01:00 to 00:04:00 (3 min 0 s): blocked by app on h1, other."
+    )
+
+
 def texts(**found: Any) -> list[tuple[str, str]]:
     """Tone and text of each sentence."""
     return [(one.tone, one.text) for one in verdict(replace(NOTHING, **found))]

@@ -388,6 +388,9 @@ def group_timeline(
         raise several_groups(group, choice.matched)
     if not documents:
         raise GroupReplayError(
-            "the group has no record that can be read", where=group, exit_code=ExitCode.DATA
+            "the group has no record of this time that can be read",
+            where=group,
+            fix="give a time that the source has records of, or none",
+            exit_code=ExitCode.DATA,
         )
     return GroupTimeline(documents[0])

@@ -52,14 +52,18 @@ _HOURS: Final = 48
 
 
 def milliseconds(value: int | None) -> str:
-    """A duration in the unit a person would choose: 12 ms, 3.2 s, 4 min 10 s, 7 d 3 h; ``?`` when it is not known."""
+    """A duration in the unit a person would choose: 12 ms, 3.2 s, 4 min 10 s, 7 d 3 h; ``?`` when it is not known.
+
+    ``lasted`` of ``format.js`` writes the same: halves are rounded up, and no minute has 60 s.
+    """
     if value is None:
         return "?"
     if value < 1_000:
         return f"{value} ms"
-    if value < 60_000:
-        return f"{value / 1000:.1f} s"
-    minutes, seconds = divmod(round(value / 1000), 60)
+    tenths = (value + 50) // 100
+    if tenths < 600:
+        return f"{tenths // 10}.{tenths % 10} s"
+    minutes, seconds = divmod((value + 500) // 1000, 60)
     if minutes < 60:
         return f"{minutes} min {seconds} s"
     hours, minutes = divmod(minutes, 60)
@@ -77,6 +81,11 @@ def interval(least_ms: int | None, most_ms: int) -> str:
 def counted(count: int, noun: str) -> str:
     """``1 member``, ``2 members``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def never_completed(generations: int) -> str:
+    """``2 generations never completed``: they were begun, and no record has them."""
+    return f"{counted(generations, 'generation')} never completed"
 
 
 def counted_verb(count: int, noun: str, singular: str, plural: str) -> str:
@@ -106,6 +115,12 @@ def member(data: Data) -> str:
         return f"static member {safe_text(str(data['instance_id']))}"
     host = str(data.get("client_host") or "?").removeprefix("/")
     return f"{safe_text(str(data.get('client_id') or '?'))} on {safe_text(host)}"
+
+
+def at_place(text: object) -> str:
+    """A place, ``app-a@/10.0.0.1``, in the words for a member: ``app-a on 10.0.0.1``; another text as it is."""
+    client_id, at, host = str(text).rpartition("@")
+    return safe_text(f"{client_id or '?'} on {host.removeprefix('/')}" if at else host)
 
 
 def subject(data: Data) -> str:

@@ -62,15 +62,15 @@ class Cause:
     least: Severity = Severity.INFO
 
 
-_MEMBERS: Final = "groupreplay describe --bootstrap-server B --group {group} --members --verbose"
-_HISTORY: Final = "groupreplay describe --bootstrap-server B --group {group} --history"
-_COORDINATOR: Final = "groupreplay coordinator {group} --bootstrap-server B"
-_OFFSETS: Final = "kafka-consumer-groups.sh --bootstrap-server B --describe --group {group}"
+_MEMBERS: Final = "groupreplay describe --bootstrap-server HOST:PORT --group {group} --members --verbose"
+_HISTORY: Final = "groupreplay describe --bootstrap-server HOST:PORT --group {group} --history"
+_COORDINATOR: Final = "groupreplay coordinator {group} --bootstrap-server HOST:PORT"
+_OFFSETS: Final = "kafka-consumer-groups.sh --bootstrap-server HOST:PORT --describe --group {group}"
 _PRODUCERS: Final = (
-    f"kafka-transactions.sh --bootstrap-server B describe-producers --topic {OFFSETS_TOPIC} "
+    f"kafka-transactions.sh --bootstrap-server HOST:PORT describe-producers --topic {OFFSETS_TOPIC} "
     "--partition {log_partition}"
 )
-_LOST: Final = "groupreplay events --bootstrap-server B --group {group} --type {sign}"
+_LOST: Final = "groupreplay events --bootstrap-server HOST:PORT --group {group} --type {sign}"
 _DUMP: Final = "Take a thread dump of {who} (jstack); restart it if it does not go on"
 _IS_THERE: Final = (
     "See whether there is still a process of {who}: out of memory, a stopped container, a long pause"
@@ -314,7 +314,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
             "The commits of {place} do not move, whoever owns it: a record that cannot be processed, or no new records"
         ),
         first="Read the record at the committed offset of {place}",
-        command="kafka-console-consumer.sh --bootstrap-server B --topic {topic} --partition {partition} "
+        command="kafka-console-consumer.sh --bootstrap-server HOST:PORT --topic {topic} --partition {partition} "
         "--offset {offset} --max-messages 1",
         section="partition-poison",
     ),
@@ -358,7 +358,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
         signs=frozenset({"offsets.expiring"}),
         concludes=says("The group has no member that protects these offsets, so that their retention runs"),
         first="If the group is needed, start it, or give its offsets time as the runbook says for its type",
-        command="groupreplay describe --bootstrap-server B --group {group}",
+        command="groupreplay describe --bootstrap-server HOST:PORT --group {group}",
         section="offsets-expiring",
     ),
 )

@@ -27,24 +27,23 @@ from groupreplay.timeline.diagnosis import (
 )
 from groupreplay.timeline.episodes import (
     COMPLETED,
-    FAILED_SYNCS,
     MEMBER_LEFT,
     OFFSET_CHANGES,
+    REBALANCES,
     SLOW_LEADER,
     Episode,
     VerdictFacts,
+    completion,
     departure_at_end,
+    start_of,
 )
 from groupreplay.timeline.event_reading import ReadEvent, words
-from groupreplay.timeline.facts import SAME_MOMENT_MS
 
 #: Commits that were on their way when a rebalance began.
 _ON_THE_WAY_MS: Final = 10_000
 #: So many usual gaps without a commit after the end: it is still missing.
 _STILL_GAPS: Final = 5
 _LEAST_STILL_MS: Final = 30_000
-#: Signs of a rebalance that lasted.
-REBALANCES: Final = frozenset({"rebalance.stuck", "rebalance.slow", SLOW_LEADER, FAILED_SYNCS})
 _ESTIMATE: Final = (
     "the recorded ends of the partitions minus the committed offsets, between two answers an estimate"
 )
@@ -112,36 +111,29 @@ def first_step(cause: Cause, conclusion: Conclusion, episode: Episode, facts: Ve
     )
 
 
-def completion(episode: Episode, facts: VerdictFacts) -> ReadEvent | None:
-    """The rebalance that ended the episode; None: it has not ended, or not with one."""
-    if episode.event.name == COMPLETED:
-        return episode.event
-    until_ms = episode.until_ms
-    if until_ms is None:
-        return None
-    since_ms = episode.began_ms if episode.sign in REBALANCES else until_ms - SAME_MOMENT_MS
-    events = facts.named(COMPLETED, since_ms, until_ms + SAME_MOMENT_MS)
-    # A cooperative assignor lets the next rebalance follow within seconds.
-    after = (event for event in events if event.time_ms >= until_ms)
-    return next(after, events[-1] if events else None)
-
-
 def _trigger(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:
     if episode.sign not in REBALANCES:
         return None
-    started = facts.named("rebalance.started", episode.began_ms, episode.since_ms + SAME_MOMENT_MS)
-    event = completion(episode, facts) or next(iter(started), None)
+    started = start_of(episode, facts)
+    event = completion(episode, facts) or started
     if event is None or event.text("trigger") not in _TRIGGERS:
         return None
     names = {name: _names(event, name) or "a member" for name in ("joined", "left")}
     text = _TRIGGERS[event.text("trigger")].format(**names)
-    began_ms = min(episode.since_ms, facts.until_ms)
-    before = "by " if episode.began_ms != episode.since_ms or episode.sign == SLOW_LEADER else "at "
+    since_ms, earliest_ms = episode.since_ms, None if episode.sign == SLOW_LEADER else episode.began_ms
+    if started is not None and (known_ms := started.number("since_ms")) is not None:
+        # A member may block a rebalance that has begun before.
+        since_ms, earliest_ms = known_ms, started.number("since_ms_earliest")
+    before = "at " if earliest_ms == since_ms else "by "
     return link(
         "trigger",
-        [f"The rebalance began {before}", began_ms, f": {text}{phrases.logged(event.data)}."],
+        [
+            f"The rebalance began {before}",
+            min(since_ms, facts.until_ms),
+            f": {text}{phrases.logged(event.data)}.",
+        ],
         facts.window,
-        evidence_of([event, *started[:1]]),
+        evidence_of([event] if started is None else [event, started]),
         certainty_of(event),
     )
 

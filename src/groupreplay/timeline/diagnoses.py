@@ -12,10 +12,10 @@ from groupreplay.state.events.event import Evidence
 from groupreplay.state.phrases import milliseconds, safe_text
 from groupreplay.timeline.broker_conclusions import set_pace_ms
 from groupreplay.timeline.causes import CAUSES, Cause, cause_of
-from groupreplay.timeline.chain import REBALANCES, chain, first_step, without_cause
+from groupreplay.timeline.chain import chain, first_step, without_cause
 from groupreplay.timeline.conclusions import Conclusion, who
 from groupreplay.timeline.diagnosis import BlamedMember, Link, Statement, plain
-from groupreplay.timeline.episodes import MEMBER_LEFT, Episode, Subject, VerdictFacts, episodes
+from groupreplay.timeline.episodes import MEMBER_LEFT, REBALANCES, Episode, Subject, VerdictFacts, episodes
 from groupreplay.timeline.event_reading import words
 from groupreplay.timeline.facts import TONES, tone_of
 from groupreplay.timeline.rolling_restarts import rolling

@@ -85,7 +85,7 @@ class BlamedMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStep:
-    """What to do first. In the command, B stands for the address of the cluster."""
+    """What to do first. In the command, HOST:PORT stands for the address of a broker."""
 
     text: str
     about: Annotated[str, Meta(description="The group, and the members with their hosts.")]

@@ -23,6 +23,8 @@ COMPLETED: Final = "rebalance.completed"
 #: Signs that are no event and no condition of this name.
 SLOW_LEADER: Final = "leader.slow"
 FAILED_SYNCS: Final = "generations.failed"
+#: Signs of a rebalance that lasted.
+REBALANCES: Final = frozenset({"rebalance.stuck", "rebalance.slow", SLOW_LEADER, FAILED_SYNCS})
 #: Offsets that changed by other than progress, in the order of their sentences.
 OFFSET_CHANGES: Final = (
     "offsets.expired",
@@ -317,3 +319,29 @@ def failed_generations(episode: Episode, facts: VerdictFacts) -> tuple[int, list
         if (before.state, after.state) == ("CompletingRebalance", "PreparingRebalance")
     ]
     return max(skipped, len(turns)), turns
+
+
+def completion(episode: Episode, facts: VerdictFacts) -> ReadEvent | None:
+    """The rebalance that ended the episode; None: it has not ended, or not with one."""
+    if episode.event.name == COMPLETED:
+        return episode.event
+    until_ms = episode.until_ms
+    if until_ms is None:
+        return None
+    since_ms = episode.began_ms if episode.sign in REBALANCES else until_ms - SAME_MOMENT_MS
+    events = facts.named(COMPLETED, since_ms, until_ms + SAME_MOMENT_MS)
+    # A cooperative assignor lets the next rebalance follow within seconds.
+    after = (event for event in events if event.time_ms >= until_ms)
+    return next(after, events[-1] if events else None)
+
+
+def start_of(episode: Episode, facts: VerdictFacts) -> ReadEvent | None:
+    """The event that the rebalance of the episode had begun; None: there is none, as without a prober."""
+    rebalance_id = episode.event.text("rebalance_id")
+    near = facts.named("rebalance.started", episode.began_ms, episode.since_ms + SAME_MOMENT_MS)
+    its = [
+        event
+        for event in facts.events
+        if event.name == "rebalance.started" and rebalance_id and event.text("rebalance_id") == rebalance_id
+    ]
+    return next(iter(its or near), None)

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from groupreplay.state.phrases import counted, rebalance_length
 from groupreplay.timeline.event_reading import ReadEvent
-from groupreplay.timeline.facts import worst
+from groupreplay.timeline.facts import longest_text, worst
 
 _STARTED: Final = "rebalance.started"
 _COMPLETED: Final = "rebalance.completed"
@@ -119,16 +119,16 @@ def _run(run: Sequence[_Row]) -> EventFold:
     triggers = Counter(end.text("trigger") or "unknown" for end in ends).most_common(_TRIGGERS_SHOWN)
     if triggers:
         parts.append("trigger " + ", ".join(f"{name} ({count})" for name, count in triggers))
-    if ends and (longest := max(map(_length, ends))[1]):
-        parts.append(f"the longest {longest}")
+    if longest := longest_text([*map(_length, ends)]):
+        parts.append(longest)
     if others := len(run) - number:
         parts.append(f"and {counted(others, 'other event')}")
     return _fold("rebalances", sorted(events, key=lambda pair: pair[0]), ", ".join(parts))
 
 
-def _length(end: ReadEvent) -> tuple[int, str]:
+def _length(end: ReadEvent) -> tuple[int, int | None, str]:
     length = rebalance_length(end.data)
-    return length.least_ms, length.text()
+    return length.least_ms, length.most_ms, length.text()
 
 
 def _rebalance(row: _Row, within: int | None, text_of: Callable[[int], str]) -> EventFold:

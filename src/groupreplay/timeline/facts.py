@@ -196,3 +196,20 @@ class MemberEnds:
         if not before:
             return MemberEnd()
         return MemberEnd(severity=before[-1].severity, event=self.row_of(before[-1]), repeats=True)
+
+
+#: A rebalance of this length is worth a word, whatever is not known of the others.
+_LONG_MS: Final = 1_000
+
+
+def longest_text(lengths: Sequence[tuple[int, int | None, str]]) -> str:
+    """The rebalance that lasted longest; where another one may have lasted longer, it is only one that was long.
+
+    Each length has its bounds (None: no upper one) and its words. Empty: nothing is known, or all were short.
+    """
+    longest = max(lengths, key=lambda one: one[0], default=(0, None, ""))
+    least_ms, _, took = longest
+    others = [one for one in lengths if one is not longest]
+    if took and all(most_ms is not None and most_ms <= least_ms for _, most_ms, _ in others):
+        return f"{'the longest' if others else 'it'} {took}"
+    return f"one {took}" if least_ms >= _LONG_MS else ""

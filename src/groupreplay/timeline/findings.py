@@ -125,6 +125,8 @@ def _says_most(told: Sequence[ReadEvent]) -> ReadEvent:
     A rebalance that waited for a member for minutes ends with a moment in its sync phase, whose suspect is the leader.
     """
     firing = [event for event in told if event.text("status") != "resolved"]
+    if not firing:  # a history that begins inside, or has the newest events only
+        return told[-1]
     lasted_ms = Counter[str]()
     for event, after in zip(firing, (*firing[1:], told[-1]), strict=True):
         begin_ms = (event.number("since_ms") or event.time_ms) if event is firing[0] else event.time_ms

@@ -35,15 +35,15 @@ _SHARE: Final = {
 _FIRST: Final = {
     "broker": (
         "Look whether broker {value} is up and reachable, and at its log around that time.",
-        "kafka-broker-api-versions.sh --bootstrap-server B",
+        "kafka-broker-api-versions.sh --bootstrap-server HOST:PORT",
     ),
     "partition": (
         "Look at the leader and the replicas of partition {value} of __consumer_offsets, and at its leader's log.",
-        "kafka-topics.sh --bootstrap-server B --describe --topic __consumer_offsets",
+        "kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic __consumer_offsets",
     ),
     "topic": (
         "Look at topic {value}: whether it exists, its partitions have leaders, and records are written to it.",
-        "kafka-topics.sh --bootstrap-server B --describe --topic {quoted}",
+        "kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic {quoted}",
     ),
     "host": (
         "Look whether host {value} is up: its members are gone, or do not answer, in all of these groups.",
@@ -51,11 +51,11 @@ _FIRST: Final = {
     ),
     "client": (
         "Ask who has deployed or restarted client {value} at that time; if nobody has, look at its log.",
-        "groupreplay explain --all-groups --bootstrap-server B",
+        "groupreplay explain --all-groups --bootstrap-server HOST:PORT",
     ),
     "": (
         "Look at what all clients need: the brokers, the network, the login, quotas.",
-        "groupreplay explain --all-groups --bootstrap-server B",
+        "groupreplay explain --all-groups --bootstrap-server HOST:PORT",
     ),
 }
 

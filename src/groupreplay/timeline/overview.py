@@ -77,6 +77,9 @@ class GroupStrip:
         str, Meta(description="The name of the worst condition that holds at the end; empty: none does.")
     ]
     text: Annotated[str, Meta(description="What is wrong, and because of whom; empty where nothing is.")]
+    parts: Annotated[
+        tuple[str | int, ...], Meta(description="The same text; a number stands for a point in time.")
+    ]
     state: Annotated[str | None, Meta(description="At the end; null: the group is gone, or not known.")]
     members: Annotated[int | None, Meta(description="Their number at the end.")]
     names: Annotated[
@@ -146,6 +149,8 @@ class _GroupTally:
     last_ms: int = 0
     #: The last event of each name that tells of trouble, and its severity.
     troubles: dict[str, ReadEvent] = field(default_factory=dict)
+    #: The last end of a condition, by the id of the condition.
+    ends: dict[str, ReadEvent] = field(default_factory=dict)
     now: GroupNow | None = None
 
 
@@ -178,7 +183,9 @@ class OverviewTally:
         tally.last_ms = max(tally.last_ms, event.time_ms)
         if event.name == _COMPLETED:
             tally.rebalances.append((event.time_ms, event.number("partitions_moved") or 0))
-        if is_trouble(event) and event.text("status") != "resolved":
+        if event.text("status") == "resolved":
+            tally.ends[event.text("condition_id")] = event
+        elif is_trouble(event):
             tally.troubles[event.name] = event
         if event.text("condition_id"):
             self._note_condition(tally, event)
@@ -212,6 +219,7 @@ class OverviewTally:
         spans = sorted((*conditions, *marks), key=lambda span: span.since_ms - span.until_ms)
         names = Counter(span.name for span in marks)
         leading = _leading(spans)
+        text = self._text(tally, leading)
         return GroupStrip(
             group_id=group_id,
             group_type=(tally.now.group_type if tally.now else "") or tally.group_type,
@@ -219,7 +227,8 @@ class OverviewTally:
             score=sum(_WEIGHT[span.severity] * (span.until_ms - span.since_ms + 60_000) for span in spans),
             leading=leading,
             still=_leading([span for span in conditions if span.since_ms < span.until_ms == until_ms]),
-            text=self._text_of(tally.troubles[leading].body) if leading in tally.troubles else "",
+            text=text,
+            parts=(text,) if text else (),
             state=None if tally.now is None else tally.now.state,
             members=None if tally.now is None else tally.now.members,
             names=() if tally.now is None else tally.now.names,
@@ -234,6 +243,15 @@ class OverviewTally:
             spans=tuple(_most_severe(spans)),
             in_full=False,
         )
+
+    def _text(self, tally: _GroupTally, leading: str) -> str:
+        """What the last event of this name says, and how the condition ended: its text is that of its moment."""
+        trouble = tally.troubles.get(leading)
+        if trouble is None:
+            return ""
+        end = tally.ends.get(trouble.text("condition_id"))
+        told = [trouble] if end is None or end.time_ms < trouble.time_ms else [trouble, end]
+        return "; ".join(self._text_of(event.body) for event in told)
 
 
 def count_text(leading: str, groups: int) -> str:

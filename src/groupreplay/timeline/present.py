@@ -26,7 +26,9 @@ _PARTITIONS_SHARE: Final = 10
 class PresentMember:
     """A member that is there."""
 
-    name: Annotated[str, Meta(description="Its instance id, else its client id and host.")]
+    name: Annotated[
+        str, Meta(description="Its instance id, else its client id; with host or number if it repeats.")
+    ]
     member_id: str
     client_id: str
     client_host: str

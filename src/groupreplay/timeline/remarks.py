@@ -178,7 +178,7 @@ def _removed_commits(document: TimelineDocument, *, has_commits: bool) -> Iterat
     yield Remark(
         kind="removed_commits",
         text="Compaction has removed records from this group's partition of the log, or they are of aborted "
-        f"transactions, or were not read: {left}. The times are grey in COMMITS.",
+        f"transactions, or were not read: {left}. A page has these times in grey.",
     )
 
 

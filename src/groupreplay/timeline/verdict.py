@@ -16,6 +16,7 @@ from groupreplay.timeline.document import (
     ConditionBar,
     GenerationFlag,
     OffsetChange,
+    SlotLane,
     Unread,
 )
 from groupreplay.timeline.episodes import (
@@ -33,6 +34,7 @@ from groupreplay.timeline.facts import (
     is_failed_sync,
     is_slow_leader,
     is_trouble,
+    longest_text,
     may_have_been_closed,
     tone_of,
     worst,
@@ -46,8 +48,6 @@ _CHANGES: Final = {
     "offset.rewound": "Offsets of {} went back",
     "offsets.set": "Offsets of {} were set",
 }
-#: A rebalance of this length is worth a word, whatever is not known of the others.
-_LONG_MS: Final = 1_000
 
 
 def verdict(facts: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
@@ -165,17 +165,22 @@ def _condition(
 def _who(bar: ConditionBar, facts: VerdictFacts) -> str:
     """The members that the condition names, and whether that is proven."""
     number = facts.conditions.index(bar)
-    named = [
-        (lane.name, blame.proven)
-        for lane in facts.slots
-        for blame in lane.blames
-        if blame.condition == number
-    ]
-    if not named:
+    blamed = [(lane, one) for lane in facts.slots for one in lane.blames if one.condition == number]
+    if not blamed:
         return f": {bar.subject}." if bar.subject else "."
-    shown = first_of(named, lambda blamed: safe_text(blamed[0]))
-    proven = all(proven for _, proven in named)
-    return f": {kind_named(bar.name).named_text(shown, len(named), proven=proven)}."
+    names = list(dict.fromkeys(_name(lane) for lane, _ in blamed))
+    proven = all(one.proven for _, one in blamed)
+    return f": {kind_named(bar.name).named_text(first_of(names, safe_text), len(names), proven=proven)}."
+
+
+def _name(lane: SlotLane) -> str:
+    """As a person calls the member: its host where its id repeats, for a number of a lane is known on a page only."""
+    name = lane.instance_id or lane.client_id
+    return (
+        lane.name
+        if lane.name == name or not name
+        else f"{name} on {lane.client_host.removeprefix('/') or '?'}"
+    )
 
 
 def _quiet(bar: ConditionBar, until_ms: int, facts: VerdictFacts) -> list[str | int]:
@@ -329,15 +334,6 @@ def _rebalances(facts: VerdictFacts) -> Statement:
         parts.append(f"moves of {unknown} unknown")
     skipped = sum(flag.skipped for flag in flags)
     if skipped:
-        parts.append(f"{counted(skipped, 'generation')} never completed")
-    parts += _longest(flags)
-    return _statement("info", [", ".join(parts) + "."])
-
-
-def _longest(flags: Sequence[GenerationFlag]) -> list[str]:
-    """The rebalance that lasted longest; where another one may have lasted longer, it is only one that was long."""
-    longest = max(flags, key=lambda flag: flag.least_ms)
-    others = [flag for flag in flags if flag is not longest]
-    if longest.took and all(flag.most_ms is not None and flag.most_ms <= longest.least_ms for flag in others):
-        return [f"{'the longest' if others else 'it'} {longest.took}"]
-    return [f"one {longest.took}"] if longest.least_ms >= _LONG_MS else []
+        parts.append(phrases.never_completed(skipped))
+    parts.append(longest_text([(flag.least_ms, flag.most_ms, flag.took) for flag in flags]))
+    return _statement("info", [", ".join(filter(None, parts)) + "."])

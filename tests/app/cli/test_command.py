@@ -76,6 +76,13 @@ def test_both_places(words: list[str], env: dict[str, str], level: str, log_form
             "describe payments --members",
             ["Error: Got unexpected extra argument (payments): a group is given with --group payments."],
         ),
+        (
+            "whatif --group payments session.timeout.ms=10000",
+            [
+                "Error: Got unexpected extra argument (session.timeout.ms=10000): "
+                "a setting is given with --set session.timeout.ms=10000."
+            ],
+        ),
         ("schema group.created b", ["Error: Got unexpected extra argument (b)."]),
         (
             "events --from-file a.parquet",

@@ -140,6 +140,29 @@ def test_no_such_time(name: str, flag: str, text: str, shown: str, capture: Path
     assert "2026-01-01 00:00:00.000 to 2026-01-01 00:00:03.000 (UTC)" in stderr
 
 
+@pytest.mark.parametrize("words", [("explain",), ("advise",), ("report", "-o", "{out}")])
+@pytest.mark.parametrize("chosen", [("--group", "g"), ("--all-groups",)])
+@pytest.mark.parametrize(("flag", "text"), [("--since", "2026-02-01"), ("--until", "2025-12-31")])
+def test_no_conclusion_of_a_time_that_the_log_does_not_have(
+    words: tuple[str, ...], chosen: tuple[str, ...], flag: str, text: str, capture: Path, tmp_path: Path
+) -> None:
+    """A day that was mistyped is no day without a problem, and no file is written about it."""
+    out = tmp_path / "out.html"
+    told = invoke(*(word.format(out=out) for word in words), "--from-file", capture, *chosen, flag, text)
+    assert (told.exit_code, told.stdout, out.exists()) == (5, "", False)
+    assert re.match(
+        rf"nothing found: no (record that can be read|group) for .*{flag} {text} 00:00", told.stderr
+    )
+    assert told.stderr.endswith(f"there are {EXTENT}\n")
+
+
+@pytest.mark.parametrize("words", [("explain",), ("advise",)])
+def test_a_quiet_time_at_the_end_is_known(words: tuple[str, ...], capture: Path) -> None:
+    """What has happened before it still holds: the last moment of the log is explained."""
+    told = invoke(*words, "--from-file", capture, "--group", "g", "--since", "now")
+    assert (told.exit_code, "g: classic group, " in told.stdout) == (0, True)
+
+
 @pytest.mark.parametrize("name", PRESENT)
 def test_before_the_first_record(name: str, capture: Path, tmp_path: Path) -> None:
     """At that time there was no group."""

@@ -124,7 +124,7 @@ def test_holes_of_a_classic_life(tmp_path: Path) -> None:
 
 
 def test_skipped_generations_are_no_hole(tmp_path: Path) -> None:
-    """In a life without holes a missing generation is a rebalance that never finished."""
+    """In a life without holes a missing generation is a rebalance that never completed."""
     rows = life(tmp_path, asked_for(at=AT), generation(1, A, at=AT + 1_000), generation(4, A, at=AT + 2_000))
     assert told(rows)[1:] == [
         ("01.000", 1, "rebalance.completed", "joined app-a@10.0.0.1", "first_join, took at most 1.0 s"),
@@ -133,7 +133,7 @@ def test_skipped_generations_are_no_hole(tmp_path: Path) -> None:
             4,
             "rebalance.completed",
             "kept app-a@10.0.0.1",
-            "unknown, took at most 1.0 s, 2 never finished",
+            "unknown, took at most 1.0 s, 2 generations never completed",
         ),
     ]
 

@@ -9,9 +9,11 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from py_mini_racer import MiniRacer
 
-from groupreplay.app.report.assets import source_hash
+from groupreplay.app.report.assets import asset, source_hash
 from groupreplay.app.report.page import data_island, fitted, island_bytes, report_page, timeline_svg
+from groupreplay.state.phrases import milliseconds
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.timeline.document import TimelineDocument
 from groupreplay.timeline.limits import TimelineLimits
@@ -115,6 +117,27 @@ def test_hostile_text() -> None:
     texts = ["".join(one.itertext()) for one in root.iter(f"{SPACE}text")]
     assert any(text.startswith("<script>\\u{1b}\\u{202e}") for text in texts)
     assert list(root.iter(f"{SPACE}script")) == []
+
+
+def test_a_duration_has_one_text() -> None:
+    """A page writes a duration as the sentences of its document do, at the edges of each unit too."""
+    edges = (0, 999, 1_000, 2_250, 8_000, 59_949, 59_950, 60_000, 60_500, 240_000, 3_599_500, 7_200_000)
+    spans = [*edges, *(hours * 3_600_000 for hours in (47, 48, 168, 171)), *range(0, 200_000, 1_237)]
+    engine = MiniRacer()
+    engine.eval(f"{asset('format.js')};0")
+    written = json.loads(str(engine.eval(f"JSON.stringify({spans}.map(Format.lasted))")))
+    engine.close()
+    assert written == [milliseconds(span) for span in spans]
+
+
+def test_an_age_has_whole_units() -> None:
+    """What ticks on a live page is written without tenths, and without a unit of which there is none."""
+    engine = MiniRacer()
+    engine.eval(f"{asset('format.js')};0")
+    ages = "[0, 12_900, 120_400, 3_660_000, 7_205_000, 48 * 3_600_000, 51 * 3_600_000]"
+    written = json.loads(str(engine.eval(f"JSON.stringify({ages}.map(Format.age))")))
+    engine.close()
+    assert written == ["0 s", "12 s", "2 min", "1 h 1 min", "2 h", "2 d", "2 d 3 h"]
 
 
 def test_without_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

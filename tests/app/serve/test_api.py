@@ -171,8 +171,8 @@ def test_conditions(site: AskedSite) -> None:
         "group_id": "g",
         "since_ms": SINCE_MS,
         "subject": "",
-        "summary": "PreparingRebalance for 3 min 0 s, not joined, no suspects: no member has committed since the "
-        "rebalance began, so commits do not show who blocks, waits for one of client-a on 10.0.0.1; client-b on "
+        "summary": "3 min 0 s so far, in PreparingRebalance, not joined, no suspects: no member has committed since "
+        "the rebalance began, so commits do not show who blocks, waits for one of client-a on 10.0.0.1; client-b on "
         "10.0.0.1, or for a new member; next: a thread dump of each member shows which one does not return to poll()",
         "blockers": [],
         "suspects": [],

@@ -46,7 +46,7 @@ def test_new_events(cluster: WatchedCluster) -> None:
         take(cluster, messages(TOLD, NOW), NOW)
         found = [stream.event() for _ in TOLD[1:]]
         assert [one["event"] for one in found] == [msgspec.json.decode(one) for one in TOLD[1:]]
-        assert found[2]["text"].startswith("PreparingRebalance for 3 min 0 s, not joined")
+        assert found[2]["text"].startswith("3 min 0 s so far, in PreparingRebalance, not joined")
 
 
 def test_some_events(cluster: WatchedCluster) -> None:

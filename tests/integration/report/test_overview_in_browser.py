@@ -74,6 +74,26 @@ def test_the_overview(document: TimelineDocument, tmp_path: Path, browser: Brows
         assert page.problems == []
 
 
+def test_sentences_in_another_time_zone(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
+    """The times in the sentence of a row are those of its axis: in the zone of the page."""
+    overview = overview_of(document)
+    sentence = "Stuck in a rebalance since 00:00:00."
+    strips = [
+        replace(one, leading="x", text=sentence, parts=("Stuck in a rebalance since ", BEGIN, "."))
+        if one.in_full
+        else one
+        for one in overview.strips
+    ]
+    with opened_report(
+        browser, tmp_path, replace(overview, strips=tuple(strips)), timezone_id="Asia/Kolkata"
+    ) as page:
+        first = page.page.locator("#strips td.text").first
+        assert first.inner_text().startswith(sentence)
+        page.page.click("[data-zone=local]:visible")
+        assert first.inner_text().startswith("Stuck in a rebalance since 05:30:00.")
+        assert page.problems == []
+
+
 @pytest.mark.parametrize("advice", [None, 0, 2])
 def test_a_column_of_advice(
     document: TimelineDocument, tmp_path: Path, browser: Browser, advice: int | None

@@ -72,7 +72,7 @@ CASES = (
     Remedy(
         line="list",
         of="app.cli.inputs: Nothing to read:",
-        says="or (?P<add>--bootstrap-server host:port)",
+        says="or (?P<add>--bootstrap-server HOST:PORT)",
         apply=add(),
     ),
     Remedy(
@@ -84,7 +84,7 @@ CASES = (
     Remedy(
         line="probe",
         of="app.cli.flags: No cluster is named:",
-        says="give (?P<add>--bootstrap-server host:port)",
+        says="give (?P<add>--bootstrap-server HOST:PORT)",
         apply=add(),
     ),
     Remedy(

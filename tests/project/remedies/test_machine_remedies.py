@@ -345,7 +345,7 @@ def test_python() -> None:
     read_remedy("streaming.config.retention: give two numbers, such as", told)
     list(groupreplay.replay("CAPTURE", brokers=groupreplay.Brokers(release=release)))
     told = refused(lambda: Cluster(bootstrap_servers=""))
-    read_remedy("streaming.config.settings: give --bootstrap-server host:port", told)
+    read_remedy("streaming.config.settings: give --bootstrap-server HOST:PORT", told)
     Cluster(bootstrap_servers="host:9092")
     naive = dt.datetime(2026, 1, 1)
     told = refused(lambda: list(groupreplay.replay("CAPTURE", since=naive)))

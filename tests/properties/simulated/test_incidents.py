@@ -149,7 +149,7 @@ def test_a_hanging_transaction() -> None:
     assert texts["cost"] == "20 min 0 s without a readable commit on 4 partitions."
     assert statement.first is not None
     assert statement.first.command == (
-        "kafka-transactions.sh --bootstrap-server B describe-producers --topic __consumer_offsets --partition 0"
+        "kafka-transactions.sh --bootstrap-server HOST:PORT describe-producers --topic __consumer_offsets --partition 0"
     )
     assert "commits.paused" in {row.name for row in found.events}
     assert "commits_stopped" not in stated(found)

@@ -72,7 +72,7 @@ def held(severity: str = "WARN", **fields: Any) -> Holding:
         ({"topic": "orders", "partition": 3}, "orders-3"),
         (
             {"condition": CONFLICT, "instance_id": "i-1", "places": ["a@h1", "a@h2", "a@h1"]},
-            "instance i-1: a@h1 and a@h2",
+            "instance i-1: a on h1 and a on h2",
         ),
         ({"condition": STUCK, "suspects": 5}, ""),
         ({"condition": STUCK, "suspects": [5]}, ""),

@@ -135,7 +135,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
     (
         "rebalance.completed",
         {**ROUND, "joined": None, "left": None, "skipped_generations": 2},
-        "generation 3, 2 members, trigger unknown, 2 generations never finished",
+        "generation 3, 2 members, trigger unknown, 2 generations never completed",
     ),
     (
         "member.left",
@@ -295,37 +295,42 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
     (
         "rebalance.stuck",
         {**STUCK, "blockers": [{**MEMBER, "revoking": {"orders": "0-3"}, "fenced_at_ms": 400_000}]},
-        "Reconciling for 3 min 0 s, not revoked, blocked by pods-7 on 10.0.0.7 "
+        "3 min 0 s so far, in Reconciling, not revoked, blocked by pods-7 on 10.0.0.7 "
         "(holds orders 0-3, will be fenced at 00:06:40.000 UTC); next: take a thread dump of the first",
     ),
     (
         "rebalance.stuck",
         {**STUCK, "blockers": [{**MEMBER, "revoking": {}, "fenced_at_ms": None}] * 5},
-        f"Reconciling for 3 min 0 s, not revoked, blocked by {'; '.join([UNTIMED] * 3)} and 2 more; "
+        f"3 min 0 s so far, in Reconciling, not revoked, blocked by {'; '.join([UNTIMED] * 3)} and 2 more; "
         "next: take a thread dump of the first",
     ),
     (
         "rebalance.stuck",
         {**STUCK, "reason": "not_assigned", "candidates": [MEMBER] * 10},
-        f"Reconciling for 3 min 0 s, not assigned, waits for one of {'; '.join(['pods-7 on 10.0.0.7'] * 3)} "
+        f"3 min 0 s so far, in Reconciling, not assigned, waits for one of {'; '.join(['pods-7 on 10.0.0.7'] * 3)} "
         "and at least 7 more, or for a new member; "
         "next: look at the log of the coordinator, whose broker groupreplay coordinator names",
     ),
     (
         "rebalance.stuck",
         {**STUCK, "wedged": True, "suspects": [{**MEMBER, "reason": "no_commit_since_start"}]},
-        "Reconciling for 3 min 0 s, not revoked, longer than the protocol allows, "
+        "3 min 0 s so far, in Reconciling, not revoked, longer than the protocol allows, "
         "suspects: pods-7 on 10.0.0.7 (no commit since start)",
     ),
     (
         "rebalance.stuck",
         {**STUCK, "suspects": [], "suspects_note": "commits cannot tell"},
-        "Reconciling for 3 min 0 s, not revoked, no suspects: commits cannot tell",
+        "3 min 0 s so far, in Reconciling, not revoked, no suspects: commits cannot tell",
     ),
     (
         "static.conflict",
         {"status": "firing", "instance_id": "pod-7", "places": ["b@/10.0.0.8", "a@/10.0.0.7"]},
-        "instance pod-7 is used by more than one process: a@/10.0.0.7 and b@/10.0.0.8",
+        "instance pod-7 is used by more than one process: a on 10.0.0.7 and b on 10.0.0.8",
+    ),
+    (
+        "static.crash_loop",
+        {"status": "firing", "instance_id": "pod-7", "place": "b@/10.0.0.8", "restarted_ms": [1, 2, 3]},
+        "instance pod-7 of b on 10.0.0.8, restarted 3 times",
     ),
     ("member.flapping", {**MEMBER, "status": "resolved"}, "resolved, pods-7 on 10.0.0.7"),
     ("partition.poison", {"status": "resolved", "topic": "orders", "partition": 3}, "resolved, orders-3"),

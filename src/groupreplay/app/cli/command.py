@@ -110,6 +110,8 @@ def _unexpected(words: Sequence[str], flags: Collection[str]) -> str:
     what, first = f"Got unexpected extra argument ({' '.join(words)})", words[0]
     if "--from-file" in flags and Path(first).exists():
         return f"{what}: a capture is given with --from-file {first}."
+    if "--set" in flags and "=" in first:
+        return f"{what}: a setting is given with --set {first}."
     if "--group" in flags:
         return f"{what}: a group is given with --group {first}."
     return f"{what}."

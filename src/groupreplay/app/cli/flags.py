@@ -66,7 +66,7 @@ class ClusterFlags:
         """
         cluster = self.find()
         if cluster is None:
-            raise click.UsageError("No cluster is named: give --bootstrap-server host:port.")
+            raise click.UsageError("No cluster is named: give --bootstrap-server HOST:PORT.")
         return cluster
 
 

@@ -91,7 +91,7 @@ class LogInput:
         if (named := self._named()) is not None:
             return named[1]
         raise click.UsageError(
-            "Nothing to read: give --from-file FILE, --from-log-dir DIR or --bootstrap-server host:port."
+            "Nothing to read: give --from-file FILE, --from-log-dir DIR or --bootstrap-server HOST:PORT."
         )
 
     def open(self, partitions: Sequence[int], progress: ProgressCallback) -> Rows:

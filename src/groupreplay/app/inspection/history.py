@@ -217,7 +217,7 @@ def _why(event: Data) -> list[str]:
         length = rebalance_length(data)
         why += [text for text in (length.text(), length.leader_text()) if text]
     if data.get("skipped_generations"):
-        why.append(f"{data['skipped_generations']} never finished")
+        why.append(phrases.never_completed(data["skipped_generations"]))
     return why
 
 

@@ -62,6 +62,8 @@ def all_strips(
 ) -> AllStrips:
     """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete.
 
+    There are none of a time behind the log: nothing is known of it.
+
     ``processes``: see ``Replay``.
     """
     rows = replace(rows, probes=list(rows.probes))
@@ -83,7 +85,7 @@ def all_strips(
     return AllStrips(
         since_ms=begins_ms,
         until_ms=ends_ms,
-        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1)),
+        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1)) if replay.reaches(since_ms) else (),
         incidents=log.incidents(rows, begins_ms, ends_ms),
     )
 
@@ -158,8 +160,9 @@ def _remarks(overview: AllStrips, rows: int, full: int, too_large: int) -> list[
 def _shown(strip: GroupStrip, verdict: Statement | None, *, in_full: bool) -> GroupStrip:
     """A strip with the sentence of its diagnosis and the cause, if it has one."""
     if verdict is not None and strip.leading:
-        causes = [link.text for link in verdict.links if link.kind == "cause"]
-        strip = replace(strip, text=" ".join([verdict.text, *causes]))
+        causes = [link for link in verdict.links if link.kind == "cause"]
+        parts = (*verdict.parts, *(part for link in causes for part in (" ", *link.parts)))
+        strip = replace(strip, text=" ".join([verdict.text, *(link.text for link in causes)]), parts=parts)
     # Strips of healthy groups would take most of a page.
     return replace(strip, in_full=in_full) if in_full or strip.leading else replace(strip, rebalances=())
 

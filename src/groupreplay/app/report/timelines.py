@@ -209,9 +209,7 @@ def _inputs(
 ) -> Iterator[TimelineInput]:
     """What the timeline of each group that was found is made from."""
     offsets = {group.group_id: group.describe()["offsets"] for group in replay.groups()}
-    for group_id in sorted(
-        name for name in {*logs.logs, *events} if name is not None and name in query.groups
-    ):
+    for group_id in _found(query, logs, replay, events):
         log = logs.logs[group_id]
         yield TimelineInput(
             group_id=group_id,
@@ -236,6 +234,20 @@ def _inputs(
             assumed=context.assumed_retention,
             runbook=context.policy.runbook,
         )
+
+
+def _found(
+    query: TimelineQuery,
+    logs: GroupLogs,
+    replay: Replay,
+    events: Mapping[str | None, Sequence[Mapping[str, Any]]],
+) -> list[str]:
+    """The groups by name of which something is known; of a time that the log does not have nothing is."""
+    if not replay.reaches(query.since_ms):
+        return []
+    read = {name for name, log in logs.logs.items() if log.records or log.undated}
+    told = {name for name, its in events.items() if name is not None and its}
+    return sorted(name for name in read | told if name in query.groups)
 
 
 def read_trace(paths: Iterable[Path], groups: Container[str]) -> dict[str, list[dict[str, Any]]]:

@@ -153,9 +153,12 @@ class Episode(msgspec.Struct):
     since_ms: TimeMs
     until_ms: TimeMs | None
     text: Annotated[str, about("The sentence of its diagnosis.")]
+    parts: Annotated[list[str | int], about("The same text; a number stands for a point in time.")]
     cause: Annotated[str | None, about("The name of the cause; null: what is known does not show it.")]
     do_first: str | None
-    command: Annotated[str | None, about("For what to do first; B stands for the address of the cluster.")]
+    command: Annotated[
+        str | None, about("For what to do first; HOST:PORT stands for the address of a broker.")
+    ]
     runbook: str
 
 

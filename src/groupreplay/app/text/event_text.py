@@ -121,7 +121,8 @@ def text_of(event: Mapping[str, Any]) -> str:
         text += f", and {data['suppressed']} more like it"
     if event_name(event) == OffsetsExpired.NAME and event.get("id"):
         # Who reads this at night needs the way back here, not the page that has it.
-        text += f"; the removed offsets as a file: groupreplay offsets-file {safe_text(str(event['id']))}"
+        command = f"groupreplay offsets-file --bootstrap-server HOST:PORT {safe_text(str(event['id']))}"
+        text += f"; the removed offsets as a file: {command}"
     # The texts show numbers as they are, and a number may be a text here.
     return text if is_safe(text) and len(text) <= _LIMIT else safe_text(text, _LIMIT)
 
@@ -181,7 +182,7 @@ def _completed(data: Data) -> str:
     if data.get("partitions_unassigned"):
         parts.append(f"{counted(data['partitions_unassigned'], 'partition')} without an owner")
     if data.get("skipped_generations"):
-        parts.append(f"{counted(data['skipped_generations'], 'generation')} never finished")
+        parts.append(phrases.never_completed(data["skipped_generations"]))
     return ", ".join(parts) + phrases.assumed(data)
 
 

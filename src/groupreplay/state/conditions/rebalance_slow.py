@@ -100,8 +100,7 @@ class RebalanceSlow(Condition):
         usual = data.get("usual_ms")
         reason = f", {phrases.spaced(data, 'reason')}" if data.get("reason") else ""
         seldom = "" if usual is None else f", usually {milliseconds(usual)} at most"
-        lasted = f"{milliseconds(data.get('elapsed_ms'))} so far, in {safe_text(str(data.get('state')))}"
-        return f"{lasted}{seldom}{reason}{culprits(data)}"
+        return f"{elapsed_text(data)}{seldom}{reason}{culprits(data)}"
 
     @staticmethod
     def who(data: Data) -> str:
@@ -110,8 +109,8 @@ class RebalanceSlow(Condition):
 
 
 def elapsed_text(data: Data) -> str:
-    """The state and how long the rebalance has lasted."""
-    return f"{safe_text(str(data.get('state')))} for {milliseconds(data.get('elapsed_ms'))}"
+    """How long the rebalance has lasted, and the state of the moment, in which the group may be for a second only."""
+    return f"{milliseconds(data.get('elapsed_ms'))} so far, in {safe_text(str(data.get('state')))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

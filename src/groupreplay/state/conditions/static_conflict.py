@@ -13,7 +13,7 @@ from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.windows import MINUTE_MS, Recurrence, check_window, evaluate_slots
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.phrases import Data, safe_text
+from groupreplay.state.phrases import Data
 from groupreplay.state.snapshot.members import Slot, Takeover
 
 
@@ -56,7 +56,7 @@ class StaticConflict(Condition):
 
 
 def _places_text(data: Data) -> str:
-    return " and ".join(sorted({safe_text(str(place)) for place in data.get("places") or ()}))
+    return " and ".join(sorted({phrases.at_place(place) for place in data.get("places") or ()}))
 
 
 #: There, back, and there again: a process whose node is drained may go there and back.

@@ -10,7 +10,7 @@ from groupreplay.state.conditions import windows
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.events.event import Evidence
-from groupreplay.state.phrases import Data, safe_text
+from groupreplay.state.phrases import Data
 from groupreplay.state.snapshot.members import Slot
 
 
@@ -52,7 +52,7 @@ class StaticCrashLoop(Condition):
     def firing_text(data: Data) -> str:
         """See ``Condition``."""
         times = phrases.counted(len(data.get("restarted_ms") or ()), "time")
-        return f"{phrases.subject(data)} on {safe_text(str(data.get('place')))}, restarted {times}"
+        return f"{phrases.subject(data)} of {phrases.at_place(data.get('place'))}, restarted {times}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

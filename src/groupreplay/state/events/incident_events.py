@@ -55,7 +55,7 @@ class Incident(Fact):
     ]
     text: Annotated[str, Meta(description="The incident in one sentence.")]
     first: Annotated[str, Meta(description="What to do first.")]
-    command: Annotated[str, Meta(description="The command for it; B is the address of the cluster.")]
+    command: Annotated[str, Meta(description="The command for it; HOST:PORT is the address of a broker.")]
     runbook: Annotated[str, Meta(description="What it means, what to do first, how to confirm.")]
     events: Annotated[
         tuple[str, ...], Meta(description="Ids of conditions and events that it consists of, at most 20.")

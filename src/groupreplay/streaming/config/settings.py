@@ -41,7 +41,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if not self.bootstrap_servers.strip():
-            raise unusable("the bootstrap server is empty", None, "give --bootstrap-server host:port")
+            raise unusable("the bootstrap server is empty", None, "give --bootstrap-server HOST:PORT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,10 @@ class Replay(Live):
         """The end of the time that was asked for, or of the log."""
         return self.latest_ms + 1 if self._until_ms is None else self._until_ms
 
+    def reaches(self, since_ms: int | None) -> bool:
+        """Whether anything is known of this time or later; a quiet time before the end of the log is known."""
+        return since_ms is None or since_ms <= self.latest_ms
+
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """All messages that the job would write for these rows. The end of the rows is the end of the log."""
         pending = dict(self._pending())

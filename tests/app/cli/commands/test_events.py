@@ -153,7 +153,7 @@ def test_from_a_capture(tmp_path: Path) -> None:
     words = ("replay", "--from-file", capture, "--type", "offsets.expired")
     (line,) = invoke(*words, "-o", "jsonl").stdout.splitlines()
     event_id = json.loads(line)["id"]
-    assert f"groupreplay offsets-file {event_id}" in invoke(*words).stdout
+    assert f"groupreplay offsets-file --bootstrap-server HOST:PORT {event_id}" in invoke(*words).stdout
 
     result = invoke("offsets-file", event_id, "--from-file", capture)
     assert (result.exit_code, result.stdout) == (0, "t,0,5\nt,1,7\n")

@@ -32,7 +32,10 @@ def test_a_group_that_was_stuck(stuck: Path) -> None:
     for word in ("Cause ", "Trigger ", "Waited for ", "End ", "Cost ", "Do first "):
         assert f"      {word}" in shown
     assert "stuck-000000-1 on 10.0.0.1" in shown
-    assert "$ groupreplay describe --bootstrap-server B --group stuck-000000 --members --verbose" in shown
+    assert (
+        "$ groupreplay describe --bootstrap-server HOST:PORT --group stuck-000000 --members --verbose"
+        in shown
+    )
     assert "docs/runbook.md#rebalance-stuck" in shown
     for question in ("Why is it in this state", "Why did it rebalance", "What becomes of its offsets"):
         assert f"\n{question}" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,32 @@ def test_the_document(capture: Path) -> None:
     source = document["source"]
     assert source["command"] == "groupreplay report --from-file a.parquet --group g -o a.json"
     assert (source["origin"], source["cluster_id"], len(source["digest"])) == ("a.parquet", "cluster-1", 64)
+
+
+def test_the_command_draws_the_same_again(capture: Path, tmp_path: Path) -> None:
+    """It has each flag that decides what is drawn; files by their names, because a document is sent on."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text("")
+    flags = ["--retention-minutes", "60", "--broker-release", "2.8"]
+    flags += [
+        "--broker-property",
+        "group.consumer.session.timeout.ms=60000",
+        "--complete-since",
+        "2026-01-01",
+    ]
+    numbers = ["--rule", "rebalance.stuck.threshold_ms=3000", "--runbook-url", "https://runbook.example.com"]
+    command = document_of(capture, *flags, "--rules", rules, *numbers)["source"]["command"]
+    expected = [
+        "groupreplay",
+        "report",
+        "--from-file",
+        "a.parquet",
+        *flags,
+        "--rules",
+        "rules.toml",
+        *numbers,
+    ]
+    assert shlex.split(command) == [*expected, "--group", "g", "-o", "a.json"]
 
 
 def test_a_part_of_the_time(capture: Path) -> None:

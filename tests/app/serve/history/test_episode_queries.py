@@ -6,8 +6,10 @@ import dataclasses
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from groupreplay.app.serve.history.episode_queries import EpisodesQuery, counts_of_groups, episodes
+from groupreplay.app.serve.history.group_queries import GroupsQuery, groups
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.state.events.incident_events import Incident
 from groupreplay.timeline.overview import GroupCount
@@ -44,7 +46,9 @@ def test_an_episode_has_the_sentence_of_its_diagnosis(tmp_path: Path) -> None:
         assert shown == {"g": ("rebalance.stuck", "ERROR"), "calm": ("offsets.expired", "ERROR")}
         (sick,) = [episode for episode in page.episodes if episode.label == "g"]
         assert (sick.since_ms, sick.until_ms) == (SINCE_MS, None)
-        assert sick.text.startswith("Stuck in a rebalance since ")
+        # It is known to hold up to the newest event of the history, and not a minute longer.
+        assert sick.text == "Stuck in a rebalance since 01:40:10, still at the end after 6 min 40 s."
+        assert sick.parts[:3] == ["Stuck in a rebalance ", "since ", SINCE_MS]
         (lost,) = [episode for episode in page.episodes if episode.label == "calm"]
         assert lost.since_ms == lost.until_ms
         # Its event names no partition that a verdict could count: it has the words of its own.
@@ -82,6 +86,22 @@ def test_groups_are_counted_by_what_is_worst(tmp_path: Path) -> None:
             GroupCount(leading="offsets.deleted", text="1 lost offsets", tone="error", groups=1),
             GroupCount(leading="rebalance.stuck", text="1 stuck", tone="error", groups=1),
         )
+
+
+@pytest.mark.parametrize("event_id", ["a", "b", "c", "d"])
+def test_the_count_is_that_of_the_row(tmp_path: Path, event_id: str) -> None:
+    """Of several moments of one severity a row shows the last one, and the group is counted by the same."""
+    told = [
+        msgspec.json.decode(event) for event in (*events([expired(3)], "calm"), *events([expired(3)], "calm"))
+    ]
+    told[1] |= {"id": event_id, "type": "groupreplay.member.left.v1", "time": "1970-01-01T01:45:00.000Z"}
+    with served_cluster(tmp_path, NOW) as cluster:
+        take(cluster, states([("calm", document(stable()[0], "calm"))]), NOW)
+        take(cluster, messages([msgspec.json.encode(event) for event in told], NOW), NOW)
+        (row,) = cluster.ask(lambda db: groups(db, GroupsQuery())).groups
+        (count,) = cluster.ask(counts_of_groups)
+        assert row.trouble is not None
+        assert (row.trouble.name, count.leading) == ("member.left", "member.left")
 
 
 def test_incidents_of_many_groups(tmp_path: Path) -> None:

@@ -216,11 +216,32 @@ def _source(settings: ReportSettings, times: TimeRange, words: Sequence[str]) ->
 
     return timeline_source(
         settings.log.source(),
-        words,
+        [*_deciding(settings), *words],
         since_ms=times.since_ms,
         until_ms=times.until_ms,
         redaction=settings.redaction,
     )
+
+
+def _deciding(settings: ReportSettings) -> list[str]:
+    """The other flags that decide what is drawn; files by their names, because a page is sent on."""
+    kept, rules, logs = settings.retention, settings.rules, settings.log.broker_logs
+    since, release = settings.complete_since, kept.broker_release
+    pairs: list[tuple[str, object]] = [
+        *(("--broker-log", Path(path).name) for path in logs.paths),
+        ("--broker-log-pattern", logs.pattern),
+        ("--retention-minutes", kept.retention_minutes),
+        ("--retention-check-interval-ms", kept.check_interval_ms),
+        ("--broker-release", release and ".".join(map(str, release))),
+        *(("--broker-property", f"{name}={value}") for name, value in kept.session_settings.items()),
+        ("--complete-since", None if since is None else since.text),
+        *(("--trace", path.name) for path in settings.trace),
+        ("--rules", None if rules.path is None else rules.path.name),
+        *(("--rule", f"{name}={value}") for name, value in rules.thresholds),
+        ("--runbook-url", rules.runbook),
+        ("--worst", settings.worst if settings.all_groups and settings.worst != _WORST else None),
+    ]
+    return [word for name, value in pairs if value is not None for word in (name, str(value))]
 
 
 def _need_timeline(

@@ -21,13 +21,18 @@ const Format = (() => {
     const minutes = -new Date(ms).getTimezoneOffset(), size = Math.abs(minutes);
     return `UTC${minutes < 0 ? "−" : "+"}${pad(Math.floor(size / 60))}:${pad(size % 60)}`;
   }
+  // As milliseconds() of state/phrases.py writes it: a page has texts of both.
   function lasted(ms) {
-    if (ms < 1000) return `${Math.round(ms)} ms`;
-    if (ms < 60000) return `${Number((ms / 1000).toFixed(1))} s`;
-    const seconds = Math.round(ms / 1000), minutes = Math.floor(seconds / 60);
-    if (minutes < 60) return `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
-    const hours = Math.floor(minutes / 60);
-    return hours < 48 ? `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ""}` : `${Math.floor(hours / 24)} d${hours % 24 ? ` ${hours % 24} h` : ""}`;
+    const whole = Math.round(ms), tenths = Math.floor((whole + 50) / 100), seconds = Math.floor((whole + 500) / 1000), minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
+    if (whole < 1000) return `${whole} ms`;
+    if (tenths < 600) return `${Math.floor(tenths / 10)}.${tenths % 10} s`;
+    if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+    return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  }
+  // The age of something that goes on, in whole units: one that ticks has no tenths.
+  function age(ms) {
+    const seconds = Math.max(0, Math.floor(ms / 1000)), whole = seconds < 3600 ? seconds : seconds - seconds % 60;
+    return whole ? lasted(1000 * whole).replace(".0 s", " s").replace(/ 0 (s|min|h)$/, "") : "0 s";
   }
   const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
   function rangeText(since, until, zone) {
@@ -41,5 +46,5 @@ const Format = (() => {
   // A text of a document with its times in a zone.
   const sentence = (parts, { since_ms, until_ms }, zone) => parts.map(part => typeof part === "number" ? moment(part, since_ms, until_ms, zone) : safe(part, 1000)).join("");
 
-  return { safe, pad, parts, day, moment, sentence, clock, exact, zoneName, lasted, counted, rangeText };
+  return { safe, pad, parts, day, moment, sentence, clock, exact, zoneName, lasted, age, counted, rangeText };
 })();

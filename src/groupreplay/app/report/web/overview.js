@@ -1,7 +1,7 @@
 // All groups of a report: a row for each, the worst first, with what is wrong and because of whom, below one time axis.
 "use strict";
 const Overview = (() => {
-  const { safe, zoneName, counted, rangeText } = Format;
+  const { safe, zoneName, counted, rangeText, sentence } = Format;
   const { byId, element, button, copy } = Elements;
   // Rows of groups with the same worst thing; the others are behind a button.
   const FOLDED = 12, STEP = 500;
@@ -17,7 +17,7 @@ const Overview = (() => {
     if (strip.spans.length || strip.rebalances.length) picture.append(Strips.picture(since_ms, until_ms, strip.spans, strip.rebalances.map((count, at) => [since_ms + at * bucket_ms, bucket_ms, count]), stripText(strip)));
     const held = strip.spans.find(span => span.name === strip.still);
     if (strip.still) what.append(element("span", strip.still === strip.leading ? "still going" : `${strip.still} goes on`, { class: `badge ${held ? held.severity.toLowerCase() : strip.tone}` }), " ");
-    what.append(safe(strip.text, 600) || stripText(strip));
+    what.append(safe(sentence(strip.parts, overview, GroupView.state.zone), 600) || stripText(strip));
     if (strip.text) what.append(element("div", stripText(strip), { class: "quiet" }));
     made.append(name, element("td", strip.group_type), element("td", strip.state === null ? "gone" : strip.state), element("td", strip.members === null ? "–" : String(strip.members), { class: "number" }), picture, what, element("td", String(strip.moved), { class: "number" }), element("td", strip.advice ? String(strip.advice) : "", { class: "number advised" }));
     return made;

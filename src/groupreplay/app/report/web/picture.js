@@ -196,7 +196,7 @@ const Picture = (() => {
       drawing.add({ kind: "path", d: `M${x} ${y + 12}L${x} ${y + 18}`, stroke: colour, width: 1, silent: true });
       const next = index + 1 < groups.length ? drawing.x(groups[index + 1][0].at_ms) : drawing.right;
       const name = flags.length > 1 ? `${flags.length}×` : String(first.generation);
-      const shown = [skipped ? `${name} (${skipped} skipped)` : name, name].find(text => next - x > text.length * 6.5 + 16);
+      const shown = [skipped ? `${name} (${skipped} failed)` : name, name].find(text => next - x > text.length * 6.5 + 16);
       if (shown) drawing.text(x + 8, y + 8, shown, { fill: colour, silent: true });
     });
     if (!doc.generations.length) drawing.text(drawing.left, y + 8, doc.events_until_ms <= doc.since_ms ? "not known" : "no rebalance was completed", { fill: colours.faint });

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from groupreplay.app.serve import answers
 from groupreplay.app.serve.history.event_queries import NO_SOURCE, event_bounds_ms, events_of_group, incidents
-from groupreplay.app.serve.history.group_queries import RECENT_TROUBLE, severity_name, where_all
+from groupreplay.app.serve.history.group_queries import GRAVEST, RECENT_TROUBLE, severity_name, where_all
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.streaming.contract.messages import OBJECTS
@@ -113,13 +113,15 @@ def _diagnosed(db: sqlite3.Connection, spans: Sequence[_Span]) -> Iterator[answe
 def _statement(span: _Span, until_ms: int, events: Sequence[dict[str, Any]]) -> Statement | None:
     """The sentence about an episode; None: the events that are left tell nothing of it."""
     group_id = span.label if span.group_id is None else span.group_id
+    # What holds lasts until now, and not a moment longer.
+    end_ms = until_ms + (1 if span.until_ms is None else _AFTER_MS)
     timeline = TimelineInput(
         group_id=group_id,
         source=NO_SOURCE,
         events=events,
-        end_ms=until_ms + _AFTER_MS,
+        end_ms=end_ms,
         since_ms=max(span.since_ms - _BEFORE_MS, 0),
-        until_ms=until_ms + _AFTER_MS,
+        until_ms=end_ms,
         probed=True,
     )
     tone = tone_of(severity_name(span.severity) or "INFO")
@@ -137,6 +139,7 @@ def _statement(span: _Span, until_ms: int, events: Sequence[dict[str, Any]]) -> 
 
 def _episode(span: _Span, statement: Statement | None, events: Sequence[dict[str, Any]]) -> answers.Episode:
     first = None if statement is None else statement.first
+    own = _own_text(span, events) if statement is None else ""
     return answers.Episode(
         label=span.label,
         group_id=span.label if span.group_id is None else span.group_id,
@@ -144,7 +147,8 @@ def _episode(span: _Span, statement: Statement | None, events: Sequence[dict[str
         severity=severity_name(span.severity) or "INFO",
         since_ms=span.since_ms,
         until_ms=span.until_ms,
-        text=_own_text(span, events) if statement is None else statement.text,
+        text=own if statement is None else statement.text,
+        parts=[own] if statement is None else [*statement.parts],
         cause=None if statement is None else statement.cause,
         do_first=None if first is None else first.text,
         command=None if first is None else first.command,
@@ -162,7 +166,8 @@ def counts_of_groups(db: sqlite3.Connection) -> tuple[GroupCount, ...]:
     lost = {
         label: (name, severity)
         for label, name, severity in db.execute(
-            f"SELECT label, name, max(severity) FROM spans s WHERE {RECENT_TROUBLE} GROUP BY label"
+            f"SELECT label, name, severity FROM (SELECT label, name, severity, row_number() OVER (PARTITION BY label "
+            f"ORDER BY {GRAVEST}) AS place FROM spans s WHERE {RECENT_TROUBLE}) WHERE place = 1"
         )
     }
     counts = Counter[tuple[Tone, str]]()

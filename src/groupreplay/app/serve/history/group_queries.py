@@ -41,6 +41,8 @@ _GROUPS_A_DAY: Final = 50
 RECENT_TROUBLE: Final = (
     f"s.until_ms = s.since_ms AND s.since_ms >= (SELECT max(time_ms) FROM events) - {DAY_MS}"
 )
+#: Which of several moments a group is known by: the gravest, of these the last one.
+GRAVEST: Final = "severity DESC, since_ms DESC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,7 @@ def _trouble(db: sqlite3.Connection, label: str) -> answers.Trouble | None:
     """The gravest thing of the last day that was no condition, such as a loss of offsets; the last of them."""
     row = db.execute(
         f"SELECT name, since_ms, severity FROM spans s WHERE label = ? AND {RECENT_TROUBLE} "
-        "ORDER BY severity DESC, since_ms DESC LIMIT 1",
+        f"ORDER BY {GRAVEST} LIMIT 1",
         (label,),
     ).fetchone()
     if row is None:

@@ -10,13 +10,13 @@
 
   const cluster = new URLSearchParams(location.search).get("cluster"), own = cluster ? { cluster } : {};
   const offset = () => Address.number("after") || 0;
-  function row(one) {
+  function row(one, until_ms) {
     const made = element("tr", null, { class: one.severity }), what = element("td", null, { class: "text" }), group = element("td", null, { class: "name" }), began = element("td", null, { class: "time" });
     const at = one.until_ms === null || one.until_ms === one.since_ms ? { at: one.since_ms } : { since: one.since_ms - 60000, until: one.until_ms + 60000 };
     group.append(groupLink(one.label, one.group_id));
     began.append(groupLink(one.label, moment(one.since_ms), at));
     if (one.until_ms === null) what.append(element("span", "still going", { class: `badge ${one.severity.toLowerCase()}` }), " ");
-    what.append(element("span", safe(one.text || one.name, 600)));
+    what.append(element("span", safe(one.text ? Format.sentence(one.parts, { since_ms: one.since_ms, until_ms: one.until_ms === null ? until_ms : one.until_ms + 1 }, state.zone) : one.name, 600)));
     if (one.do_first) {
       const step = element("div", null, { class: "quiet" });
       step.append(element("strong", "Do first: "), safe(one.do_first, 400), " ", element("code", safe(one.command || "", 400)));
@@ -59,7 +59,7 @@
     byId("when").textContent = rangeText(found.since_ms, found.until_ms, state.zone);
     byId("across").classList.toggle("hidden", !found.incidents.length);
     byId("incidents").replaceChildren(...found.incidents.map(one => Strips.incident(one, state.zone)));
-    keyed(byId("episodes"), found.episodes, one => `${one.label} ${one.name} ${one.since_ms}`, row);
+    keyed(byId("episodes"), found.episodes, one => `${one.label} ${one.name} ${one.since_ms}`, one => row(one, found.until_ms));
     byId("episodes").closest("table").classList.toggle("hidden", !found.episodes.length);
     byId("episodes-count").textContent = found.episodes.length ? `${first + 1} to ${first + found.episodes.length} of ${found.matching}` : "";
     empty("episodes-empty", found.episodes.length ? "" : Address.get("search") ? "Nothing that matches went wrong." : "Nothing went wrong, as far as the history goes.");

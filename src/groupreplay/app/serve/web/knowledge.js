@@ -1,10 +1,8 @@
 // What a page knows of a cluster: up to when, and why not more. Ages count to that time, never to the clock of the browser.
 "use strict";
 const Knowledge = (() => {
-  const { safe, day, clock, lasted } = Format;
+  const { safe, day, clock, age } = Format;
   const moment = (ms, zone) => `${day(ms, zone)} ${clock(ms, zone)}`;
-  // A span in its largest units.
-  const age = ms => { const seconds = Math.max(0, Math.floor(ms / 1000)); return lasted(1000 * (seconds < 3600 ? seconds : seconds - seconds % 60)); };
   // For how long something holds, as far as is known.
   const heldFor = (since_ms, one, zone) => one.known_until_ms === null ? `since ${moment(since_ms, zone)}` : `for ${age(one.known_until_ms - since_ms)}`;
   const wasRead = one => one.job.heartbeat_ms !== null;

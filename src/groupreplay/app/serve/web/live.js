@@ -1,7 +1,7 @@
 // Requests to the API and its stream of events: the token, errors, and connections that end and begin again.
 "use strict";
 const Live = (() => {
-  const { clock, lasted } = Format;
+  const { clock, age } = Format;
   const { byId } = Elements;
   const KEY = "groupreplay.token", TIMEOUT_MS = 30000, SILENT_MS = 45000, SHORTEST_MS = 1000, LONGEST_MS = 30000;
   // The server's clock, carried on by the page's own: that of the machine may be wrong, or be set. [ms, performance.now()]
@@ -169,7 +169,7 @@ const Live = (() => {
     if (!lost) return;
     const left = Math.max(0, Math.ceil((lost.retry - performance.now()) / 1000)), silent_ms = performance.now() - heard;
     // Without an answer this page does not know the time: that of the machine may be wrong.
-    const since = server === null ? "Not connected" : `Connection lost since ${clock(now() - silent_ms, zone)} (${lasted(Math.floor(silent_ms / 1000) * 1000)})`;
+    const since = server === null ? "Not connected" : `Connection lost since ${clock(now() - silent_ms, zone)} (${age(silent_ms)})`;
     byId("connection-text").textContent = `${since}: ${lost.why}. ${left ? `Next try in ${left} s.` : "Trying now."}${server === null ? "" : " Nothing on this page is newer."}`;
   }
   // Follows events for the page; it reads everything again after a reset.
