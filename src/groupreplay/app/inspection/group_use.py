@@ -259,7 +259,9 @@ class CommitLoads:
         name = group["group_id"]
         tail = self._tails.get(self._partition.get(name, -1), _Tail())
         over_ms = None if tail.since_ms is None or at_ms <= tail.since_ms else at_ms - tail.since_ms
-        is_long = over_ms is not None and over_ms >= _LEAST_MS
+        rate = None
+        if over_ms is not None and over_ms >= _LEAST_MS:
+            rate = round(1_000 * tail.commits[name] / over_ms, 4)
         everything = self.bytes.total()
         return LoadRow(
             group_id=name,
@@ -269,7 +271,7 @@ class CommitLoads:
             commits=tail.commits[name],
             since_ms=tail.since_ms,
             over_ms=over_ms,
-            commits_per_second=round(1_000 * tail.commits[name] / over_ms, 4) if is_long else None,
+            commits_per_second=rate,
             bytes=self.bytes[name],
             share=round(self.bytes[name] / everything, 6) if everything else None,
         )
