@@ -16,6 +16,7 @@ import groupreplay
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from support.histories.raw_records import Raw
 from support.job.captures import invoke, write_capture
+from support.remedies import read_remedy
 
 
 def test_the_events_are_those_of_the_command(mixed: Path) -> None:
@@ -195,3 +196,11 @@ def test_one_group_is_drawn(mixed: Path) -> None:
         groupreplay.group_timeline(mixed, "nobody")
     with pytest.raises(GroupReplayError, match=r"12 groups match 'mixed-\*'"):
         groupreplay.group_timeline(mixed, "mixed-*")
+
+
+def test_nothing_is_concluded_of_a_time_without_records(mixed: Path) -> None:
+    """A mistyped day is an error; without a time the group is drawn."""
+    with pytest.raises(GroupReplayError) as error:
+        groupreplay.group_timeline(mixed, "mixed-000001", since=datetime(2031, 1, 1, tzinfo=timezone.utc))
+    read_remedy("api.reading: give a time that the source has records of, or none", str(error.value))
+    assert groupreplay.group_timeline(mixed, "mixed-000001").verdict

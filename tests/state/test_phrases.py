@@ -19,7 +19,6 @@ from groupreplay.state.phrases import (
     milliseconds,
     rebalance_length,
     safe_text,
-    silence_text,
 )
 
 
@@ -160,11 +159,18 @@ def test_a_slow_leader() -> None:
         assert rebalance_length(fast).leader_text() == ""
 
 
-def test_silence() -> None:
-    """It is a part of the bound by the record before, and says nothing beside an answer of the brokers."""
-    assert silence_text({"silent_ms": 5_000}) == " (no commits for 5.0 s of them)"
-    for fields in ({}, {"silent_ms": 999}, {"silent_ms": 5_000, "join_ms_max": 1}):
-        assert silence_text(fields) == ""
+def test_what_a_bound_by_the_record_before_consists_of() -> None:
+    """A long one is mostly time in Stable, which the text says; beside an answer of the brokers it says nothing."""
+    bound = {"duration_upper_bound_ms": 361_367, "previous_generation": 2, "silent_ms": 5_000}
+    for more, text in (
+        ({}, "took at most 6 min 1 s (since generation 2, no commits for 5.0 s of it)"),
+        ({"silent_ms": 999}, "took at most 6 min 1 s (since generation 2)"),
+        ({"duration_upper_bound_ms": 9_999, "silent_ms": None}, "took at most 10.0 s"),
+        ({"previous_generation": None}, "took at most 6 min 1 s (no commits for 5.0 s of it)"),
+        ({"join_ms_max": 12_000}, "took at most 12.0 s"),
+        ({"duration_ms": 1_400}, "took 1.4 s"),
+    ):
+        assert rebalance_length({**bound, **more}).text() == text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -243,6 +243,8 @@ def timestamp_ms(text: object) -> int | None:
 SLOW_SYNC_MS: Final = 3_000
 #: Shorter least lengths, and silences, say nothing.
 _LEAST_MS: Final = 1_000
+#: A longer bound by the record before is mostly the time for which the group was Stable: it has the generation of that.
+_LONG_BOUND_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,21 +252,27 @@ class RebalanceLength:
     """Bounds of the whole rebalance (``most_ms`` None: no upper one), and its sync phase; None: it is not known.
 
     ``slow_leader`` is the member whose assignment the group waited for, where that took ``SLOW_SYNC_MS`` or more.
+    ``notes`` say what an upper bound consists of that is no answer of the brokers.
     """
 
     least_ms: int
     most_ms: int | None
     sync_ms: int | None
     slow_leader: Mapping[str, Any] | None
+    notes: Sequence[str] = ()
 
     def text(self) -> str:
-        """``took 8.0 s``, ``took 2.0 s .. 12.0 s``, ``took at most 6.0 s``, ``took at least 8.0 s``; else empty."""
+        """The length in words, empty where nothing is known.
+
+        ``took 8.0 s``, ``took 2.0 s .. 12.0 s``, ``took at least 8.0 s``, ``took at most 9 min (since generation 2)``.
+        """
         if self.most_ms is None:
             return f"took at least {milliseconds(self.least_ms)}" if self.least_ms >= _LEAST_MS else ""
         least_ms = self.least_ms if self.least_ms == self.most_ms or self.least_ms >= _LEAST_MS else 0
         if milliseconds(least_ms) == milliseconds(self.most_ms):
             return f"took {milliseconds(self.most_ms)}"
-        return f"took {interval(least_ms, self.most_ms)}"
+        notes = f" ({', '.join(self.notes)})" if self.notes else ""
+        return f"took {interval(least_ms, self.most_ms)}{notes}"
 
     def leader_text(self) -> str:
         """``waited 8.0 s for the assignment of the leader, app-a on 10.0.0.1``; empty for a leader that was fast."""
@@ -288,7 +296,21 @@ def rebalance_length(data: Data) -> RebalanceLength:
         most_ms=None if join_ms is None else join_ms + (sync_ms or 0),
         sync_ms=sync_ms,
         slow_leader=leader,
+        notes=tuple(_bound_notes(data)),
     )
+
+
+def _bound_notes(data: Data) -> Iterator[str]:
+    """Of a bound by the record before: that generation, and how much of the time was without a commit."""
+    bound_ms = _whole(data, "duration_upper_bound_ms")
+    if bound_ms is None or _whole(data, "join_ms_max") is not None:
+        return
+    previous, silent_ms = _whole(data, "previous_generation"), _whole(data, "silent_ms")
+    if previous is not None and bound_ms >= _LONG_BOUND_MS:
+        yield f"since generation {previous}"
+    # Less than a second says nothing: few groups commit more often.
+    if silent_ms is not None and silent_ms >= _LEAST_MS:
+        yield f"no commits for {milliseconds(silent_ms)} of it"
 
 
 def logged(data: Data) -> str:
@@ -307,15 +329,6 @@ def requested_by(data: Data) -> str:
         if isinstance(sender, Mapping)
     ]
     return f", requested by {' or '.join(named)}" if named else ""
-
-
-def silence_text(data: Data) -> str:
-    """`` (no commits for 5.0 s of them)``: how much of a bound was without a commit; empty where that says nothing."""
-    silent_ms = _whole(data, "silent_ms")
-    # Less than a second says nothing: few groups commit more often.
-    if silent_ms is None or silent_ms < _LEAST_MS or _whole(data, "join_ms_max") is not None:
-        return ""
-    return f" (no commits for {milliseconds(silent_ms)} of them)"
 
 
 def _leader(data: Data) -> Mapping[str, Any] | None:

@@ -21,6 +21,12 @@ CASES = (
         apply=lambda attempt, said: attempt.add(said["add"], said["value"]),
     ),
     Remedy(
+        line=f"{LINE} session.timeout.ms=10000",
+        of="app.cli.command: …: a setting is given",
+        says=r"given with (?P<flag>--set session\.timeout\.ms=10000)\.",
+        apply=lambda attempt, said: setattr(attempt, "words", [*attempt.words[:-1], *said["flag"].split()]),
+    ),
+    Remedy(
         line=f"{LINE} --set session.timeout=10000",
         of="app.whatif.question: …known here:",
         says=r"did you mean (?P<name>session\.timeout\.ms)\?",

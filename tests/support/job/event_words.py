@@ -78,10 +78,12 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
             "member_count": 1,
             "trigger": "unknown",
             "sync_ms": 24,
+            "previous_generation": 1,
             "duration_upper_bound_ms": 354_124,
             "silent_ms": 305_000,
         },
-        "generation 2, 1 member, trigger unknown, took at most 5 min 54 s (no commits for 5 min 5 s of them)",
+        "generation 2, 1 member, trigger unknown, took at most 5 min 54 s (since generation 1, no "
+        "commits for 5 min 5 s of it)",
     ),
     (
         "commits.paused",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.contract.messages import JOB_KEY
-from support.job.jobs import JobTopics, Json, comparable, read_topic
+from support.job.jobs import JobTopics, Json, comparable, is_in_a_replay, read_topic, said_of_groups
 from support.job.replays import replayed_topics
 from support.ordeals.churn import GROUPS
 
@@ -17,36 +17,20 @@ def replayed(job: JobTopics) -> dict[str, Json]:
     """What ``replay`` says of the groups, from the two topics, by id.
 
     What it says about the job is left out: an outage of brokers is reported when it is noticed, by whoever notices it.
+    Incidents are in no replay: ``run`` finds them, by what it knew at each moment.
     The job knows that a first commit after its first start creates a group; a replay, whose log may have been compacted
     since, must be told so.
     """
     events = replayed_topics(
         job.server, job.topics.probes, "--member-events", "--complete-since", first_start_ms(job)
     )
-    return {event["id"]: comparable(event) for event in events if ".job." not in event["type"]}
+    return {event["id"]: comparable(event) for event in events if is_in_a_replay(event)}
 
 
 def first_start_ms(job: JobTopics) -> int:
     """When the first of the jobs that wrote to its topics was started for the first time."""
     values = [one.value for one in read_topic(job.server, job.topics.job) if one.key == JOB_KEY and one.value]
     return min(int(json.loads(value)["first_start_ms"]) for value in values)
-
-
-def said_of_groups(job: JobTopics, expected: dict[str, Json]) -> dict[str, Json]:
-    """What the job said, but for what it said about itself; repeats were compared.
-
-    A condition that was said more than a minute late is said again, as it is by then, which no replay does.
-    """
-    fired = {("firing", event["data"].get("condition_id")) for event in expected.values()}
-
-    def again(event: Json) -> bool:
-        return (event["data"].get("status"), event["data"].get("condition_id")) in fired
-
-    return {
-        name: event
-        for name, event in job.events().items()
-        if ".job." not in event["type"] and (name in expected or not again(event))
-    }
 
 
 def settled(job: JobTopics) -> tuple[dict[str, Json], dict[str, Json]]:
@@ -65,13 +49,13 @@ def settled(job: JobTopics) -> tuple[dict[str, Json], dict[str, Json]]:
         expected.clear()
         expected.update(replayed(job))
         said.clear()
-        said.update(said_of_groups(job, expected))
+        said.update(said_of_groups(job.events(), expected))
         return said.keys() == expected.keys()
 
     with suppress(AssertionError):  # what differs is shown by the caller
         job.wait_until(same)
     # Once more: two events with one id are an error of their own.
-    found = said_of_groups(job, expected).items()
+    found = said_of_groups(job.events(), expected).items()
     return {name: event for name, event in found if name in expected or event["time"] < begun[0]}, expected
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
 from support.job.captures import printed_by
-from support.job.jobs import Json, RunningJob, comparable
+from support.job.jobs import Json, RunningJob, comparable, is_in_a_replay, said_of_groups
 from support.job.watch_process import WatchProcess, watching_process
 from support.kafka.clients import make_topics
 from support.kafka.waiting import wait_until
 from support.ordeals.churn import GROUPS, ORDERS, churning
-from support.ordeals.comparison import differences, said_of_groups
+from support.ordeals.comparison import differences
 
 #: What a prober, or a capture, asks the brokers about each group of a newer kind.
 _SESSIONS = ("group.consumer.session.timeout.ms=45000", "group.consumer.heartbeat.interval.ms=5000")
@@ -55,11 +55,7 @@ def printed(watch: WatchProcess) -> dict[str, Json]:
 
     Of outages of the brokers each reports what it has noticed itself, and incidents across groups are found by ``run``.
     """
-    return {event["id"]: comparable(event) for event in watch.events() if _is_of_group(event)}
-
-
-def _is_of_group(event: Json) -> bool:
-    return event["data"]["group_id"] is not None
+    return {event["id"]: comparable(event) for event in watch.events() if is_in_a_replay(event)}
 
 
 def compare_with_capture(watch: WatchProcess, since_ms: int) -> None:
@@ -84,8 +80,7 @@ def compare_with_job(watch: WatchProcess, job: RunningJob) -> None:
     """Both have reported the same events with the same ids."""
 
     def of_job() -> dict[str, Json]:
-        reported = said_of_groups(job, printed(watch))
-        return {name: event for name, event in reported.items() if _is_of_group(event)}
+        return said_of_groups(job.events(), printed(watch))
 
     with suppress(AssertionError):
         wait_until(lambda: printed(watch).keys() == of_job().keys(), 300, pause=2.0)
@@ -105,7 +100,7 @@ def _require_once(watch: WatchProcess) -> None:
 
     def ids() -> list[str]:
         events = map(json.loads, (watch.folder / "events.jsonl").read_text().splitlines())
-        return sorted(event["id"] for event in events if _is_of_group(event))
+        return sorted(event["id"] for event in events if is_in_a_replay(event))
 
     with suppress(AssertionError):
         wait_until(lambda: len(ids()) >= len(printed(watch)), 60, pause=0.5)
@@ -117,4 +112,4 @@ def _replayed(servers: str, capture: Path, since_ms: int) -> dict[str, Json]:
     printed_by("capture", "--bootstrap-server", servers, "-o", capture)
     words = ("replay", "--from-file", capture, "-o", "jsonl", "--complete-since", since_ms, *_GIVEN)
     events = map(json.loads, printed_by(*words).splitlines())
-    return {event["id"]: comparable(event) for event in events if _is_of_group(event)}
+    return {event["id"]: comparable(event) for event in events if is_in_a_replay(event)}

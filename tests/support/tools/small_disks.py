@@ -48,17 +48,23 @@ def filled(disk: Path) -> Iterator[None]:
 def read_only(folder: Path) -> Iterator[None]:
     """Everything that is opened in the folder while the block runs is read-only, as after an error of the disk.
 
-    A mount above the folder: the kernel refuses a new mode for a disk on which a file is open for writing.
+    A mount above the folder: the kernel refuses a new mode for a disk on which a file is open for writing. It is made
+    beside the folder, where nobody opens a file before it is read-only, and keeps its mode when it is mounted above.
     """
-    assert _call("mount", "--bind", folder, folder) == 0
+    mode = folder.with_name(f"{folder.name}-read-only")
+    mode.mkdir()
+    assert _call("mount", "--bind", folder, mode) == 0
+    assert _call("mount", "-o", "remount,ro,bind", mode) == 0
+    assert _call("mount", "--bind", mode, folder) == 0
     try:
-        assert _call("mount", "-o", "remount,ro,bind", folder) == 0
         with pytest.raises(OSError, match="Read-only"):
             (folder / "tried").touch()
         yield
     finally:
         with suppress(OSError):
             _call("umount", "-l", folder)
+        _call("umount", "-l", mode)
+        mode.rmdir()
 
 
 def _call(*words: object) -> int:

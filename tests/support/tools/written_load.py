@@ -10,7 +10,15 @@ from datetime import datetime
 
 from groupreplay.streaming.base.clock import now_ms
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
-from support.job.jobs import Json, RunningJob, comparable, interleaved, write_log
+from support.job.jobs import (
+    Json,
+    RunningJob,
+    comparable,
+    interleaved,
+    is_in_a_replay,
+    said_of_groups,
+    write_log,
+)
 from support.job.replays import replayed_topics
 from support.kafka.waiting import in_background
 
@@ -89,14 +97,8 @@ def _comparable(
 
     An outage makes the job blind: that is left out on both sides, because it is reported when somebody notices it.
     """
-    expected = {one["id"]: comparable(one) for one in replayed if ".job." not in one["type"]}
-    fired = {("firing", one["data"].get("condition_id")) for one in expected.values()}
-    said = {
-        name: one
-        for name, one in events.items()
-        if ".job." not in one["type"]
-        and (name in expected or (one["data"].get("status"), one["data"].get("condition_id")) not in fired)
-    }
+    expected = {event["id"]: comparable(event) for event in replayed if is_in_a_replay(event)}
+    said = said_of_groups(events, expected)
     return said, {
         name: one for name, one in expected.items() if name in said or moment_ms(one["time"]) >= since_ms
     }

@@ -26,7 +26,6 @@ from groupreplay.state.phrases import (
     milliseconds,
     rebalance_length,
     safe_text,
-    silence_text,
     timestamp_ms,
 )
 from groupreplay.streaming.base.clock import TimeZone
@@ -175,8 +174,7 @@ def _completed(data: Data) -> str:
         f"trigger {safe_text(str(data.get('trigger')))}{phrases.logged(data)}",
     ]
     length = rebalance_length(data)
-    took = f"{length.text()}{silence_text(data)}" if length.text() else ""
-    parts += [text for text in (took, length.leader_text()) if text]
+    parts += [text for text in (length.text(), length.leader_text()) if text]
     if data.get("partitions_moved"):
         parts.append(f"{counted(data['partitions_moved'], 'partition')} moved")
     if data.get("partitions_unassigned"):
