@@ -58,7 +58,7 @@ def test_a_whole_chain() -> None:
         ("waited_for", "The group waited for c on h."),
         ("ended", "It ended at 00:05:00: generation 4 began with 2 members."),
         ("cost", "3 min 20 s without a commit on 1 partition, 3 partitions moved."),
-        ("do_first", "Take a thread dump of c on h (jstack); restart it if it does not go on."),
+        ("do_first", "Take a thread dump of c on h (jstack); restart what does not go on."),
     ]
 
 

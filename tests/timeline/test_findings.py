@@ -111,6 +111,24 @@ def test_a_condition_that_holds_at_the_end() -> None:
     assert (bar.until_ms, bar.severity) == (None, "WARN")
 
 
+def test_of_several_blockers_the_last_one_is_not_alone() -> None:
+    """What is over has the event whose blockers were waited for longest; what holds has those of now."""
+
+    def stuck(at: int, status: str, *since: tuple[str, int]) -> dict[str, Any]:
+        blockers = [{"member_id": name, "since_ms": BEGIN + 1_000 * begun} for name, begun in since]
+        return event("rebalance.stuck", at, "ERROR", status=status, blockers=blockers, **STUCK)
+
+    both = ("m-a", 5), ("m-b", 7)
+    told = [stuck(60, "firing", both[0]), stuck(62, "firing", *both), stuck(120, "firing", both[1])]
+    ((_, best),) = conditions([*told, stuck(130, "resolved", both[1])])
+    assert best.index == 1
+    ((_, best),) = conditions(told)
+    assert best.index == 2
+    short = [stuck(60, "firing", ("m-a", 5)), stuck(120, "firing", ("m-b", 110), ("m-c", 110))]
+    ((_, best),) = conditions([*short, stuck(130, "resolved", ("m-b", 110), ("m-c", 110))])
+    assert best.index == 0
+
+
 def test_a_condition_of_which_only_the_end_is_told() -> None:
     """A history that begins inside, or has the newest events only: it has been there since its begin."""
     data = {"condition_id": "c", "since_ms": BEGIN + 20_000, "state": "PreparingRebalance"}

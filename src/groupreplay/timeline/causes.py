@@ -71,7 +71,7 @@ _PRODUCERS: Final = (
     "--partition {log_partition}"
 )
 _LOST: Final = "groupreplay events --bootstrap-server HOST:PORT --group {group} --type {sign}"
-_DUMP: Final = "Take a thread dump of {who} (jstack); restart it if it does not go on"
+_DUMP: Final = "Take a thread dump of {who} (jstack); restart what does not go on"
 _IS_THERE: Final = (
     "See whether there is still a process of {who}: out of memory, a stopped container, a long pause"
 )

@@ -123,6 +123,7 @@ def _says_most(told: Sequence[ReadEvent]) -> ReadEvent:
     """The last event of the state in which the group was longest, while the condition held.
 
     A rebalance that waited for a member for minutes ends with a moment in its sync phase, whose suspect is the leader.
+    Of a condition that is over it is the event whose blockers were waited for longest: the last one goes alone.
     """
     firing = [event for event in told if event.text("status") != "resolved"]
     if not firing:  # a history that begins inside, or has the newest events only
@@ -132,7 +133,28 @@ def _says_most(told: Sequence[ReadEvent]) -> ReadEvent:
         begin_ms = (event.number("since_ms") or event.time_ms) if event is firing[0] else event.time_ms
         lasted_ms[event.text("state")] += after.time_ms - begin_ms
     state = max(lasted_ms, key=lasted_ms.__getitem__, default="")
-    return next((event for event in reversed(firing) if event.text("state") == state), told[-1])
+    latest_first = [event for event in reversed(firing) if event.text("state") == state]
+    if told[-1].text("status") != "resolved":
+        return latest_first[0]
+    return max(latest_first, key=lambda event: _waited_ms(event, told))
+
+
+def _waited_ms(event: ReadEvent, told: Sequence[ReadEvent]) -> int:
+    """For how long the condition had the blockers of this event, all together; 0 without any."""
+    total_ms = 0
+    for blocker in event.mappings("blockers"):
+        last = max(place for place, other in enumerate(told) if _blocker_id(blocker) in _blocker_ids(other))
+        until_ms = told[min(last + 1, len(told) - 1)].time_ms
+        total_ms += max(0, until_ms - (whole(blocker.get("since_ms")) or event.time_ms))
+    return total_ms
+
+
+def _blocker_ids(event: ReadEvent) -> list[str]:
+    return list(map(_blocker_id, event.mappings("blockers")))
+
+
+def _blocker_id(blocker: Mapping[str, Any]) -> str:
+    return words(blocker.get("member_id"))
 
 
 def offset_changes(events: Sequence[ReadEvent], row_of: RowOf) -> list[OffsetChange]:
