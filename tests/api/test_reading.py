@@ -64,7 +64,10 @@ def test_times_choose_events(mixed: Path) -> None:
         ({"group": "nobody"}, "there is no group 'nobody' in "),
         ({"types": ["rebalance.ended"]}, "There is no event 'rebalance.ended'"),
         ({"min_severity": "loud"}, "'loud' is no severity"),
+        ({"types": "rebalance.ended"}, "There is no event 'rebalance.ended'"),
         ({"since": datetime(2026, 1, 1)}, "the datetime has no time zone"),
+        ({"since": "yesterday"}, "'yesterday' is no time: give an aware datetime, or milliseconds"),
+        ({"since": 2_000, "until": 2_000}, "until is not after since"),
         ({"rules": "missing.toml"}, "missing.toml"),
     ],
 )
@@ -103,6 +106,18 @@ def test_the_groups_are_those_of_list(
     found = groupreplay.list_groups(mixed, **arguments)  # type: ignore[arg-type]
     assert [asdict(group) for group in found] == json.loads(done.stdout)
     assert found
+
+
+def test_one_name_is_a_name(mixed: Path) -> None:
+    """Not its letters, of types and states as of groups; one that nobody knows is an error, as in the command."""
+    assert groupreplay.list_groups(mixed, types="classic", states="Stable") == groupreplay.list_groups(
+        mixed, types=["classic"], states=["stable"]
+    )
+    for arguments in ({"states": ["stabl"]}, {"types": "clasic"}):
+        with pytest.raises(
+            GroupReplayError, match=r"unknown name '(stabl'; did you mean Stable|clasic'; did )"
+        ):
+            groupreplay.list_groups(mixed, **arguments)
 
 
 def test_the_document_is_that_of_describe(mixed: Path) -> None:
@@ -149,6 +164,21 @@ def test_the_records_are_those_of_decode(
     assert found
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"group": "nobody"}, "there is no group 'nobody' in "),
+        ({"kind": "offsets"}, "'offsets' is no kind of records: give commits or groups"),
+        ({"since": 2_000, "until": 1_000}, "until is not after since"),
+    ],
+)
+def test_no_records_of_what_there_is_not(mixed: Path, arguments: dict[str, object], words: str) -> None:
+    """They read like a log in which nothing happened, and of an unknown kind all records of groups came."""
+    with pytest.raises(GroupReplayError) as error:
+        list(groupreplay.decode(mixed, **arguments))  # type: ignore[arg-type]
+    assert words in str(error.value)
+
+
 def test_what_cannot_be_decoded_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """At the end, with the place of the record; alone it is an error."""
     path = write_capture(tmp_path / "bad.parquet", [Raw(3, 7, 1_000, b"\0", b"")])
@@ -178,6 +208,14 @@ def test_the_command_has_the_bounds_of_time(mixed: Path) -> None:
         f"groupreplay report --from-file {mixed.name} --since {since} --until {until} --group mixed-000001 "
         "-o timeline.json"
     )
+
+
+def test_a_time_without_records(mixed: Path) -> None:
+    """The error names the times that there are."""
+    with pytest.raises(
+        GroupReplayError, match=r"record of 'mixed-000001' of this time .* records from 2026-01-01"
+    ):
+        groupreplay.group_timeline(mixed, "mixed-000001", until=1_000)
 
 
 def test_a_notebook_shows_the_page(mixed: Path) -> None:

@@ -15,6 +15,7 @@ from groupreplay.state.phrases import (
     Data,
     assumed,
     clock_time,
+    data_size,
     interval,
     milliseconds,
     rebalance_length,
@@ -70,6 +71,23 @@ def test_nothing_unsafe_is_left(text: str) -> None:
 def test_milliseconds(value: int | None, text: str) -> None:
     """Durations are given in the unit a person would choose."""
     assert text == milliseconds(value)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (1_000, "1 kB"),
+        (43_499, "43 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.0 MB"),
+        (1_204_540_000, "1,204.5 MB"),
+    ],
+)
+def test_data_size(count: int, text: str) -> None:
+    """No size is rounded to nothing."""
+    assert data_size(count) == text
 
 
 @pytest.mark.parametrize(

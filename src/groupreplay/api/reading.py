@@ -15,13 +15,18 @@ from groupreplay.api.sources import (
     Time,
     finish,
     group_choice,
+    known_names,
     log,
     naming_errors,
+    need_groups,
+    no_record,
     open_log,
     point_ms,
     public,
     record_source,
+    several,
     several_groups,
+    time_range,
 )
 from groupreplay.app.inspection.groups import GroupRow, choose, group_row
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
@@ -100,11 +105,11 @@ def replay(
     Raises:
         GroupReplayError: the source cannot be read, or there is no such group or type of event; also while iterating.
     """
-    from groupreplay.app.cli.printing_flags import TimeRange, event_filter
+    from groupreplay.app.cli.printing_flags import event_filter
 
     if min_severity not in ("info", "warn", "error"):
         raise unusable(f"{min_severity!r} is no severity", None, "give info, warn or error")
-    wanted = event_filter(types, min_severity, TimeRange(since_ms=point_ms(since), until_ms=point_ms(until)))
+    wanted = event_filter(several(types), min_severity, time_range(since, until))
     settings: dict[str, Any] = {
         "complete_since_ms": point_ms(complete_since),
         "member_events": member_events,
@@ -165,8 +170,12 @@ def list_groups(
     [('deployment-000000', 'Stable', 3), ('deployment-000001', 'Stable', 4), ('deployment-000002', 'Stable', 6)]
 
     Raises:
-        GroupReplayError: the source cannot be read, or there is no such group.
+        GroupReplayError: the source cannot be read, or there is no such group, type or state.
     """
+    from groupreplay.app.cli.inputs import group_types
+    from groupreplay.codecs.kafka_terms import group_states
+
+    types, states = known_names(types, group_types), known_names(states, group_states)
     groups, _, lags = _groups(source, group, at, rules, brokers)
     return [group_row(description, lags) for description in choose(groups, types=types, states=states)]
 
@@ -254,22 +263,22 @@ def decode(
     assignments of classic members. Records that cannot be decoded are left out; a warning is logged at the end.
 
     Raises:
-        GroupReplayError: the source cannot be read; also while iterating.
+        GroupReplayError: the source cannot be read, or there is no such group or kind; also while iterating.
     """
     from groupreplay.app.inspection.records import RecordChoice
 
-    choice = group_choice(group)
-    wanted = RecordChoice(
-        groups=choice if choice.patterns else None,
-        kind=kind,
-        since_ms=point_ms(since),
-        until_ms=point_ms(until),
-    )
+    if kind not in (None, "commits", "groups"):
+        raise unusable(f"{kind!r} is no kind of records", None, "give commits or groups")
+    choice, times = group_choice(group), time_range(since, until)
+    groups = choice if choice.patterns else None
+    wanted = RecordChoice(groups=groups, kind=kind, since_ms=times.since_ms, until_ms=times.until_ms)
     rows = record_source(source, probes=False).open(partitions, choice.ids)
-    return _decoded(rows, wanted, members=members, with_position=with_position)
+    return _decoded(rows, choice, wanted, members=members, with_position=with_position)
 
 
-def _decoded(rows: Rows, wanted: RecordChoice, **options: bool) -> Iterator[dict[str, Any]]:
+def _decoded(
+    rows: Rows, choice: GroupChoice, wanted: RecordChoice, **options: bool
+) -> Iterator[dict[str, Any]]:
     from groupreplay.app.inspection.records import DecodeCounts, decode_rows
 
     counts = DecodeCounts()
@@ -277,6 +286,7 @@ def _decoded(rows: Rows, wanted: RecordChoice, **options: bool) -> Iterator[dict
         yield from decode_rows(rows, counts, choice=wanted, **options)
     for line in counts.lines():
         log.warning("%s", line)
+    need_groups(choice, rows, choice.unmatched)
 
 
 def decode_record(key: bytes | None, value: bytes | None, *, members: bool = False) -> dict[str, Any]:
@@ -369,28 +379,22 @@ def group_timeline(
     from groupreplay.app.report.page import GROUP_BYTES
     from groupreplay.app.report.timelines import TimelineQuery, group_timelines, timeline_source
 
-    choice, until_ms = group_choice(group), point_ms(until)
+    choice, times = group_choice(group), time_range(since, until)
     settings: dict[str, Any] = {"complete_since_ms": point_ms(complete_since), "member_events": True}
     opened = open_log(source, rules, brokers, **settings)
-    since_ms = point_ms(since)
     words = ["--group", group, "-o", "timeline.json"]
-    described = timeline_source(opened.source, words, since_ms=since_ms, until_ms=until_ms)
+    described = timeline_source(opened.source, words, since_ms=times.since_ms, until_ms=times.until_ms)
     query = TimelineQuery(
         groups=choice,
         source=replace(described, cluster_id=opened.rows.cluster_id, topic_id=opened.rows.era),
-        since_ms=since_ms,
-        until_ms=until_ms,
-        end_ms=opened.rows.complete_until(until_ms),
+        since_ms=times.since_ms,
+        until_ms=times.until_ms,
+        end_ms=opened.rows.complete_until(times.until_ms),
     )
     documents, replay = group_timelines(opened.rows, opened.context, query, most_bytes=GROUP_BYTES)
     finish(replay, choice, opened)
     if len(documents) > 1:
         raise several_groups(group, choice.matched)
     if not documents:
-        raise GroupReplayError(
-            "the group has no record of this time that can be read",
-            where=group,
-            fix="give a time that the source has records of, or none",
-            exit_code=ExitCode.DATA,
-        )
+        raise no_record(group, opened.rows)
     return GroupTimeline(documents[0])

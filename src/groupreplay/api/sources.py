@@ -21,6 +21,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, naming
 from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:
+    from groupreplay.app.cli.printing_flags import TimeRange
     from groupreplay.state import Context
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import Replay
@@ -146,8 +147,6 @@ def finish(
     replay: Replay, choice: GroupChoice, opened: OpenedLog, missing: Iterable[str] | None = None
 ) -> None:
     """Logs what was lost; raises for groups that were asked for and are not there."""
-    from groupreplay.app.cli.inputs import log_read
-    from groupreplay.app.cli.nothing_found import no_group
     from groupreplay.state.phrases import counted, counted_verb
 
     if replay.dead_letters:
@@ -156,23 +155,66 @@ def finish(
     if replay.quarantined:
         groups = counted_verb(replay.quarantined, "group", "was", "were")
         log.warning("%s quarantined: groupreplay failed on the records", groups)
-    unmatched = list(choice.unmatched if missing is None else missing)
-    if unmatched:
-        read = log_read(opened.rows, UTC)
+    need_groups(choice, opened.rows, choice.unmatched if missing is None else missing)
+
+
+def need_groups(choice: GroupChoice, rows: Rows, missing: Iterable[str]) -> None:
+    """Raises for groups that were asked for and are not in rows that were read."""
+    from groupreplay.app.cli.inputs import log_read
+    from groupreplay.app.cli.nothing_found import no_group
+
+    if unmatched := list(missing):
+        read = log_read(rows, UTC)
         text = no_group(unmatched, choice, read.where, read.text()).text
         raise GroupReplayError(text, exit_code=ExitCode.DATA)
+
+
+def no_record(group: str, rows: Rows) -> GroupReplayError:
+    """Rows that were read have no record of a group in the time that was asked for."""
+    from groupreplay.app.cli.inputs import log_read
+    from groupreplay.app.cli.nothing_found import no_such
+
+    read = log_read(rows, UTC)
+    text = no_such(f"record of {group!r} of this time that can be read", (), read.where, read.text()).text
+    return GroupReplayError(text, exit_code=ExitCode.DATA)
 
 
 def group_choice(group: str | Sequence[str]) -> GroupChoice:
     """The groups of one or several ids or globs; of none, all."""
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
-    return GroupChoice([group] if isinstance(group, str) else group)
+    return GroupChoice(several(group))
+
+
+def several(names: str | Sequence[str]) -> Sequence[str]:
+    """One name or several: a text is one, not its letters."""
+    return [names] if isinstance(names, str) else names
+
+
+def known_names(names: str | Sequence[str], known: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """The names as the flags of the commands take them. Raises click.UsageError: one is not ``known``."""
+    from groupreplay.app.cli.options import names_of
+
+    return names_of(known)(",".join(several(names)))
 
 
 def point_ms(at: Time | None) -> int | None:
     """The milliseconds of a time; None without one."""
     return None if at is None else epoch_ms(at)
+
+
+def time_range(since: Time | None, until: Time | None) -> TimeRange:
+    """From one time on and before another.
+
+    Raises:
+        GroupReplayError: one of them is no time, or the second one is not after the first one.
+    """
+    from groupreplay.app.cli.printing_flags import TimeRange
+
+    since_ms, until_ms = point_ms(since), point_ms(until)
+    if since_ms is not None and until_ms is not None and until_ms <= since_ms:
+        raise unusable("until is not after since", f"{since_ms} to {until_ms}", "give a later until")
+    return TimeRange(since_ms=since_ms, until_ms=until_ms)
 
 
 def several_groups(group: str, ids: Sequence[str]) -> GroupReplayError:

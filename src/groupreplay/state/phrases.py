@@ -70,6 +70,14 @@ def milliseconds(value: int | None) -> str:
     return f"{hours} h {minutes} min" if hours < _HOURS else f"{hours // 24} d {hours % 24} h"
 
 
+def data_size(count: int) -> str:
+    """Bytes in the unit a person would choose: ``512 bytes``, ``43 kB``, ``1,204.5 MB``."""
+    if count < 1_000:
+        return counted(count, "byte")
+    kilobytes = (count + 500) // 1_000
+    return f"{kilobytes} kB" if kilobytes < 1_000 else f"{count / 1e6:,.1f} MB"
+
+
 def interval(least_ms: int | None, most_ms: int) -> str:
     """A duration of which the bounds are known: ``2.0 s .. 12.0 s``, ``at most 3.0 s``."""
     least, most = milliseconds(least_ms), milliseconds(most_ms)

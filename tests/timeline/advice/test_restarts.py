@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from groupreplay.coordinator.simulation.scenario import Scenario
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
 from groupreplay.coordinator.simulation.script_steps import Restart, Roll, ScriptedEvent, Start, Stop
+from groupreplay.state.policy.context import SessionSettings
 from groupreplay.timeline.advice.finding import Kind
 from support.histories.builders import generation, member
 from support.pictures.timelines import BEGIN, MINUTE
@@ -54,6 +56,18 @@ def test_the_range_of_rolling_restarts_is_narrow(tmp_path: Path) -> None:
     for history in simulated(ROLLED, tmp_path / "a.parquet", seed=4):
         least, most = saved(found(history, Kind.STATIC_MEMBERSHIP), "rebalances")
         assert 0.9 * most <= least <= most
+
+
+def test_the_session_of_a_consumer_group_is_that_of_its_brokers(tmp_path: Path) -> None:
+    """Nobody's is Kafka's default for such groups, 5 s of heartbeats; what the group has set is not assumed."""
+    (history,) = simulated(MODERN, tmp_path / "a.parquet", groups=1, hours=1.5, seed=4)
+    assumed = found(history, Kind.STATIC_MEMBERSHIP)
+    assert assumed is not None
+    assert assumed.assumed == {"session_timeout_ms": 45_000, "heartbeat_interval_ms": 5_000}
+    use = replace(history.use, session=SessionSettings(60_000, 60_000, 4_000))
+    known = found(replace(history, use=use), Kind.STATIC_MEMBERSHIP)
+    assert known is not None
+    assert (known.assumed, "back within the session of 1 min 0 s" in known.text) == ({}, True)
 
 
 def test_instance_ids_that_nobody_takes_again() -> None:

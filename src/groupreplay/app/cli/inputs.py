@@ -197,7 +197,8 @@ def history_flags() -> Any:
     return log_flags(probes=probes_flags(), broker_logs=broker_log_flags())
 
 
-def _group_types() -> list[str]:
+def group_types() -> list[str]:
+    """The names of all types of groups."""
     from groupreplay.codecs.kafka_terms import GroupType
 
     return [kind.value for kind in GroupType]
@@ -210,7 +211,7 @@ class StateQuery:
     log: LogInput = log_and_probes_flags()
     retention: RetentionFlags = retention_flags()
     types: Sequence[str] = known_names_flag(
-        "Only groups of these types: classic,consumer,share,streams.", "--type", known=_group_types
+        "Only groups of these types: classic,consumer,share,streams.", "--type", known=group_types
     )
     at: GivenTime | None = time_flag("State at this time: later records are ignored.")
     zone: TimeZone = time_zone_flag()

@@ -21,7 +21,7 @@ from groupreplay.codecs.consumer import ConsumerGroupMetadataKey
 from groupreplay.codecs.share import ShareGroupMetadataKey
 from groupreplay.codecs.streams import StreamsGroupMetadataKey
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.phrases import timestamp
+from groupreplay.state.phrases import data_size, timestamp
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.files import require_new
@@ -194,7 +194,7 @@ class CaptureDescription(msgspec.Struct, frozen=True, kw_only=True):
         settings = [f"{name}={known.topic_settings[name]}" for name in _REACH if name in known.topic_settings]
         missing = sum(one.missing for one in log)
         return [
-            ("files", f"{self.files} ({self.bytes / 1e6:,.1f} MB)"),
+            ("files", f"{self.files} ({data_size(self.bytes)})"),
             ("written by", f"{known.tool}, {known.command}" if known.tool else _UNKNOWN),
             ("begun", _time(known.begun_ms)),
             ("log complete up to", _time(known.complete_ms)),

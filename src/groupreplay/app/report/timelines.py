@@ -15,6 +15,7 @@ from groupreplay.app.inspection.group_use import CommitLoads, LoadRow, unused, u
 from groupreplay.app.inspection.state_history import coordinators, group_answers
 from groupreplay.app.report.page import fitted
 from groupreplay.app.text.event_text import text_of
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import Context
 from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -71,6 +72,7 @@ class GroupUses:
             unused_ms=self.unused_ms.get(given.group_id),
             retention_ms=context.assumed_retention_ms,
             is_retention_assumed=context.retention_ms is None,
+            session=context.session_of(GroupType.CONSUMER.value, given.group_id),
         )
         return advice_input(replace(given, since_ms=before_ms), use, since_ms)
 

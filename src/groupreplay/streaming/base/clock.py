@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from math import ceil
-from typing import Final
+from operator import index
+from typing import Final, SupportsIndex
 from zoneinfo import ZoneInfo
 
 from groupreplay.streaming.base.errors import unusable
@@ -154,14 +155,18 @@ def time_zone(name: str) -> TimeZone:
         raise ValueError(f"there is no time zone {name!r}") from None
 
 
-def epoch_ms(at: datetime | int) -> int:
-    """A point in time as milliseconds since 1970; a number is that already.
+def epoch_ms(at: object) -> int:
+    """A point in time, an aware datetime or milliseconds since 1970, as the latter.
 
     Raises:
-        GroupReplayError: the datetime has no time zone.
+        GroupReplayError: it is neither, or the datetime has no time zone.
     """
-    if isinstance(at, int):
-        return at
+    # The numbers of numpy and pandas are no int.
+    if isinstance(at, SupportsIndex):
+        return index(at)
+    if not isinstance(at, datetime):
+        fix = "give an aware datetime, or milliseconds since 1970 as a whole number"
+        raise unusable(f"{at!r} is no time", None, fix)
     if at.tzinfo is None:
         fix = "give one with a zone: datetime(..., tzinfo=timezone.utc)"
         raise unusable("the datetime has no time zone", at.isoformat(), fix)

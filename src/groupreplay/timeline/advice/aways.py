@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.timeline.advice.evidence import Saving
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
@@ -58,7 +57,7 @@ def aways(history: AdviceInput, candidates: Sequence[Restart]) -> list[Away]:
     """The bounds by the rebalances in which the members went and came, and by why the old one went."""
     by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
     left = {event.text("member_id"): event for event in history.named("member.left")}
-    made = []
+    beat_ms, made = history.session.heartbeat_ms, []
     for restart in candidates:
         gone_ms = restart.before.until_ms
         assert gone_ms is not None
@@ -69,9 +68,9 @@ def aways(history: AdviceInput, candidates: Sequence[Restart]) -> list[Away]:
             # It may have been silent for a whole session before the broker removed it.
             event = left.get(restart.before.member_id)
             elapsed_ms = None if event is None else event.number("elapsed_ms")
-            session_ms = history.session_ms(restart.before.member_id) or DEFAULT_SESSION_TIMEOUT_MS
+            session_ms = history.session_ms(restart.before.member_id) or history.session.timeout_ms
             longest_ms = max(elapsed_ms or 0, session_ms + longest_ms_of(went))
-            if came is went and came is not None and came.flag.least_ms > 2 * HEARTBEAT_MS:
+            if came is went and came is not None and came.flag.least_ms > 2 * beat_ms:
                 # The rebalance began with the join and waited for the end of the old session.
                 longest_ms = session_ms + (came.flag.sync_ms or 0)
             is_sure = restart.before.reason == "session_timeout" or came is went
@@ -82,7 +81,7 @@ def aways(history: AdviceInput, candidates: Sequence[Restart]) -> list[Away]:
                 max(joined_ms[0] - sent_ms[1], 0),
                 max(joined_ms[1] - sent_ms[0], 0),
                 likely_ms=_likely_ms(history, restart, came, went),
-                joins_ms=0 if came is None else HEARTBEAT_MS * came.stayed / (came.stayed + 1),
+                joins_ms=0 if came is None else beat_ms * came.stayed / (came.stayed + 1),
                 is_waited_for=came is went and _has_waited(came),
             )
         )
@@ -100,7 +99,7 @@ def _likely_ms(
         return None
     between_ms = Part.evenly(*came.began_ms) - Part.evenly(*went.began_ms)
     if restart.before.reason in _OF_ITS_OWN:
-        return between_ms - Part.evenly(-HEARTBEAT_MS, 0)
+        return between_ms - Part.evenly(-history.session.heartbeat_ms, 0)
     session_ms = history.session_ms(restart.before.member_id)
     if restart.before.reason != "session_timeout" or session_ms is None:
         return None

@@ -8,6 +8,8 @@ from itertools import zip_longest
 from operator import attrgetter
 from typing import Any, Final
 
+from groupreplay.codecs.kafka_terms import GroupType
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.timeline import findings
 from groupreplay.timeline.advice.rebalances import Rebalance, rebalances_of
 from groupreplay.timeline.commit_rates import CommitLog
@@ -16,12 +18,17 @@ from groupreplay.timeline.document import ConditionBar, SlotLane
 from groupreplay.timeline.event_reading import ReadEvent, read_events, whole, words
 from groupreplay.timeline.facts import MemberEnds
 from groupreplay.timeline.lanes import Lanes, lanes_of, memberships
+from groupreplay.timeline.likely import HEARTBEAT_MS
 from groupreplay.timeline.limits import TimelineLimits
 from groupreplay.timeline.rows import Window, event_lanes, slot_lanes
 from groupreplay.timeline.states import StateSpan, TimelineInput, state_spans
 from groupreplay.timeline.stop_cost import Backlog
 
 _MANY: Final = 1 << 40
+#: Of classic members without a record of theirs: no broker has a say in their heartbeats.
+_OF_CLIENTS: Final = SessionSettings(
+    heartbeat_ms=HEARTBEAT_MS, timeout_from="default", heartbeat_from="default"
+)
 #: Nothing is summed up: nobody draws this.
 _NO_LIMITS: Final = TimelineLimits(slots=_MANY, tenures=_MANY, marks=_MANY, holdings=_MANY)
 
@@ -44,7 +51,7 @@ class GroupUse:
     """What is known of a group at the end beside its history.
 
     ``described``: as ``Group.describe`` has it; ``unused_ms``: for how long nobody has used the group, None: somebody
-    does; ``retention_ms``: how long the brokers keep offsets, None: not known.
+    does; ``retention_ms``: how long the brokers keep offsets, None: not known. ``session``: that of a consumer group.
     """
 
     described: Mapping[str, Any] = field(default_factory=dict)
@@ -52,6 +59,7 @@ class GroupUse:
     unused_ms: int | None = None
     retention_ms: int | None = None
     is_retention_assumed: bool = False
+    session: SessionSettings = ASSUMED_SESSIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +102,15 @@ class AdviceInput:
         """The events of a type in the time of which everything is known."""
         return [event for event in self.events if event.name == name and event.time_ms >= self.complete_ms]
 
+    @property
+    def session(self) -> SessionSettings:
+        """The session and the heartbeats of members that have none of their own."""
+        return _OF_CLIENTS if self.group_type == GroupType.CLASSIC.value else self.use.session
+
     def session_ms(self, member_id: str) -> int | None:
-        """The session timeout that a classic member had last; None: the log does not show it."""
-        return self.sessions_ms.get(member_id)
+        """The session timeout that a member had last, its own or that of its group; None: nobody has said it."""
+        of_group = self.session.timeout_ms if self.session.timeout_from == "group" else None
+        return self.sessions_ms.get(member_id) or of_group
 
 
 def advice_input(

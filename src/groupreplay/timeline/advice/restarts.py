@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.phrases import counted, first_of, from_to, milliseconds, safe_text
 from groupreplay.timeline.advice.aways import Away, aways, least_ms_of, longest_ms_of, savings, within
 from groupreplay.timeline.advice.evidence import (
@@ -21,7 +21,6 @@ from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
 from groupreplay.timeline.advice.waits import BACK, waiting_longer, waits_for_absent
 from groupreplay.timeline.document import SlotLane
-from groupreplay.timeline.likely import HEARTBEAT_MS
 from groupreplay.timeline.rolling_restarts import Restart, restarts, rolling
 
 #: Fewer rebalances are no habit.
@@ -77,10 +76,9 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
     absences = aways(history, within(history, restarts(dynamic, _LONGEST_SESSION_MS)))
     ids = {away.restart.before.member_id for away in absences}
     known = {member_id: session_ms for member_id in ids if (session_ms := history.session_ms(member_id))}
-    limits = {member_id: known.get(member_id, DEFAULT_SESSION_TIMEOUT_MS) for member_id in ids}
-    surely = [
-        each for each in absences if each.most_ms + HEARTBEAT_MS < limits[each.restart.before.member_id]
-    ]
+    limits = {member_id: known.get(member_id, history.session.timeout_ms) for member_id in ids}
+    beat_ms = history.session.heartbeat_ms
+    surely = [each for each in absences if each.most_ms + beat_ms < limits[each.restart.before.member_id]]
     perhaps = [
         each for each in absences if each.least_ms < limits[each.restart.before.member_id] + _MERGED_MS
     ]
@@ -96,7 +94,9 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
     saved = savings(most, least, perhaps, limits)
     waits = waits_for_absent(history, absences, most, limits)
     effects = waiting_longer(saved_effects(least, most, _IN_PLACE, saved), waits, BACK)
-    assumed = {} if len(known) == len(ids) else {"session_timeout_ms": DEFAULT_SESSION_TIMEOUT_MS}
+    assumed = dict(history.session.assumed)
+    if len(known) == len(ids):
+        assumed.pop("session_timeout_ms", None)
     yield finding(
         history,
         Kind.STATIC_MEMBERSHIP,
@@ -105,7 +105,7 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
         effects,
         (rebalance.event for rebalance in most),
         order_ms=max(ordering(effects), 0),
-        assumed={**assumed, "heartbeat_interval_ms": HEARTBEAT_MS},
+        assumed=assumed,
     )
 
 
@@ -115,7 +115,7 @@ def _still_away(history: AdviceInput) -> set[str]:
     return {
         tenure.member_id
         for tenure in tenures
-        if tenure.until_ms is not None and tenure.until_ms > history.until_ms - DEFAULT_SESSION_TIMEOUT_MS
+        if tenure.until_ms is not None and tenure.until_ms > history.until_ms - history.session.timeout_ms
     }
 
 
@@ -185,21 +185,22 @@ def _replaced(history: AdviceInput, once: Sequence[SlotLane]) -> dict[str, str]:
         if came is None:
             continue
         for old in expired:
-            if _came_for(came, by_time[old.until_ms or 0], history.session_ms(old.member_id)):
+            if _came_for(history, came, by_time[old.until_ms or 0], old.member_id):
                 replaced[tenure.member_id] = old.member_id
                 expired.remove(old)
                 break
     return replaced
 
 
-def _came_for(came: Rebalance, went: Rebalance, session_ms: int | None) -> bool:
+def _came_for(history: AdviceInput, came: Rebalance, went: Rebalance, old: str) -> bool:
     """Whether a member came after a process had ended whose session was over in ``went``, and before that."""
     least_ms, most_ms = least_ms_of(came), longest_ms_of(came)
     # The last sign of the old process was a whole session before the broker removed it.
-    ended_ms = went.at_ms - (session_ms or DEFAULT_SESSION_TIMEOUT_MS) + HEARTBEAT_MS
+    session_ms, beat_ms = history.session_ms(old) or history.session.timeout_ms, history.session.heartbeat_ms
+    ended_ms = went.at_ms - session_ms + beat_ms
     is_before_removal = came.at_ms - least_ms < went.at_ms - longest_ms_of(went)
     # The rebalance that the join began waited for the end of the old session.
-    is_before_removal |= came is went and came.flag.least_ms > 2 * HEARTBEAT_MS
+    is_before_removal |= came is went and came.flag.least_ms > 2 * beat_ms
     return came.at_ms - most_ms >= ended_ms and is_before_removal
 
 

@@ -78,7 +78,7 @@ def session_timeout(history: AdviceInput) -> Iterator[Finding]:
     expired = [away for away in absences if away.restart.before.member_id in reasons]
     if len(expired) < _LEAST_EVENTS:
         return
-    longest_ms = min(max(away.most_ms for away in expired) + HEARTBEAT_MS, _LONGEST_AWAY_MS)
+    longest_ms = min(max(away.most_ms for away in expired) + history.session.heartbeat_ms, _LONGEST_AWAY_MS)
     value_ms = next((value for value in _SESSIONS_MS if value >= longest_ms), _SESSIONS_MS[-1])
     known = [history.session_ms(away.restart.before.member_id) for away in expired]
     before_ms = max((value for value in known if value is not None), default=None)
@@ -96,7 +96,7 @@ def _session_finding(
     value_ms: int,
     before_ms: int | None,
 ) -> Finding:
-    surely = [away.restart for away in absences if away.most_ms + HEARTBEAT_MS < value_ms]
+    surely = [away.restart for away in absences if away.most_ms + history.session.heartbeat_ms < value_ms]
     perhaps = [away.restart for away in absences if away.least_ms < value_ms]
     least = explained(history.rebalances, surely, after_ms=history.complete_ms)
     most = explained(history.rebalances, perhaps, after_ms=history.complete_ms)
@@ -115,7 +115,10 @@ def _session_finding(
         effects,
         [*events, *(rebalance.event for rebalance in most)],
         order_ms=max(ordering(effects), 0),
-        assumed={"heartbeat_interval_ms": HEARTBEAT_MS},
+        # Of the session nothing is assumed: it is what the finding asks for.
+        assumed={
+            name: value for name, value in history.session.assumed.items() if name != "session_timeout_ms"
+        },
     )
 
 

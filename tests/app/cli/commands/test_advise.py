@@ -132,3 +132,15 @@ def test_what_a_setting_costs(tmp_path: Path) -> None:
     told = printed_by("advise", "--from-file", path, "--all-groups")
     assert "      Saves    about 2 rebalances (by the records 0 to 2)\n      Costs    about 1 min " in told
     assert "but" not in told
+
+
+def test_the_session_of_a_consumer_group(tmp_path: Path) -> None:
+    """That of the brokers of the capture, which its own group may not have; a flag says what the group has."""
+    brokers = ("--broker-property", "group.consumer.session.timeout.ms=50000")
+    words = ("--scenario", "rolling-restart-10-kip848", "--seed", "1", "--groups", "1", "--seconds", "3600")
+    path = simulated_capture(tmp_path / "modern.parquet", *words, *brokers)
+    command = ("advise", "--from-file", path, "--all-groups")
+    told = [" ".join(printed_by(*command, *more).split()) for more in ((), brokers)]
+    assert ["back within the session of 50.0 s" in text for text in told] == [True, True]
+    assert ["Assumed session timeout 50.0 s" in text for text in told] == [True, False]
+    assert ["Assumed heartbeat interval 5.0 s" in text for text in told] == [True, True]

@@ -87,6 +87,13 @@ def test_the_command_draws_the_same_again(capture: Path, tmp_path: Path) -> None
     assert shlex.split(command) == [*expected, "--group", "g", "-o", "a.json"]
 
 
+def test_the_size_of_the_file(capture: Path, tmp_path: Path) -> None:
+    """In a unit that leaves something of it: a small document had 0.0 MB."""
+    path = tmp_path / "small.json"
+    done = invoke("report", "--from-file", capture, "--group", "g", "-o", path)
+    assert done.stderr.splitlines()[-1] == f"{path} ({(path.stat().st_size + 500) // 1_000} kB)"
+
+
 def test_a_part_of_the_time(capture: Path) -> None:
     """Between two points in time; an empty time is refused."""
     since = ("--since", str(BEGIN + 30_000))

@@ -8,9 +8,12 @@ from dataclasses import replace
 import pytest
 
 from groupreplay.app.serve.offsets_log import live_advice
-from groupreplay.app.serve.offsets_log.live_advice import LiveAdvice
+from groupreplay.app.serve.offsets_log.live_advice import LiveAdvice, use_now
+from groupreplay.state import Context
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.timeline.advice.inputs import GroupUse
 from groupreplay.timeline.states import TimelineInput
+from support.histories.builders import generation, member, placed, replay
 from support.pictures.deployments import GROUPS, rolled_events
 from support.pictures.timelines import SOURCE
 
@@ -43,3 +46,12 @@ def test_it_is_about_all_that_is_known(given: TimelineInput, monkeypatch: pytest
     cut = LiveAdvice().of(given, GroupUse())
     assert cut is not None
     assert whole.since_ms < cut.since_ms < cut.until_ms == whole.until_ms
+
+
+def test_the_session_of_a_consumer_group() -> None:
+    """By what is known of the brokers, as ``advise`` has it; of a group that the log does not have, the default."""
+    session = SessionSettings(60_000, 60_000, 4_000, "broker", "broker")
+    context = Context(cluster_id="c", era="e", sessions={"consumer": session})
+    group, _ = replay(placed([generation(1, member("a"), at=1_000)]), context)
+    assert use_now(group.describe(), context, 2_000).session == session
+    assert use_now(None, context, 2_000).session == ASSUMED_SESSIONS

@@ -36,6 +36,9 @@ def command(settings: McpSettings) -> None:
     from groupreplay.app.mcp.server import make_server
 
     settings.log.source()
+    # An assistant shows why its server did not start; a cluster may come later, and each question asks it.
+    if (recorded := LogInput(values=settings.log.values).recorded()) is not None:
+        recorded.open()
     settings.rules.load()
     before, flags = typed_words()
     make_server(Commands(flags, before)).run("stdio")

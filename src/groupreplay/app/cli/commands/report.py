@@ -114,6 +114,8 @@ def report_command(settings: ReportSettings) -> int:
     unless --redact hides them. With -o FILE.json the document itself is written; groupreplay schema timeline prints
     its JSON Schema.
     """
+    from groupreplay.state.phrases import data_size
+
     settings = replace(settings, **giving_way({"group": None, "all_groups": False}))
     if settings.all_groups == (settings.group is not None):
         raise click.UsageError("Give either --group or --all-groups.")
@@ -133,7 +135,7 @@ def report_command(settings: ReportSettings) -> int:
         return text
     with atomic_file(settings.path, "report", force=settings.force) as file:
         file.write(text)
-    click.echo(f"{settings.path} ({len(text.encode()) / 1e6:.1f} MB)", err=True)
+    click.echo(f"{settings.path} ({data_size(len(text.encode()))})", err=True)
     return ExitCode.OK
 
 

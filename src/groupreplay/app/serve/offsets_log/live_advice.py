@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from groupreplay.app.inspection.group_use import unused, unused_row
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import Context
 from groupreplay.state.phrases import timestamp_ms
+from groupreplay.state.policy.context import ASSUMED_SESSIONS
 from groupreplay.timeline.advice.finding import AdviceSummary
 from groupreplay.timeline.advice.group_advice import group_advice
 from groupreplay.timeline.advice.inputs import GroupUse, advice_input
@@ -57,6 +59,9 @@ def use_now(described: Mapping[str, Any] | None, context: Context, now_ms: int) 
         unused_ms=idle[0] if idle else None,
         retention_ms=context.assumed_retention_ms,
         is_retention_assumed=context.retention_ms is None,
+        session=ASSUMED_SESSIONS
+        if described is None
+        else context.session_of(GroupType.CONSUMER.value, described["group_id"]),
     )
 
 
