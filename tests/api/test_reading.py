@@ -236,9 +236,23 @@ def test_one_group_is_drawn(mixed: Path) -> None:
         groupreplay.group_timeline(mixed, "mixed-*")
 
 
-def test_nothing_is_concluded_of_a_time_without_records(mixed: Path) -> None:
-    """A mistyped day is an error; without a time the group is drawn."""
+@pytest.mark.parametrize(
+    ("wrong", "remedy", "right"),
+    [
+        ({"kind": "offsets"}, "api.reading: give commits or groups", {"kind": "commits"}),
+        ({"since": 2_000, "until": 1_000}, "api.sources: give a later until", {"since": 2_000}),
+        (
+            {"since": "2026-01-01"},
+            "streaming.base.clock: give an aware datetime",
+            {"since": datetime(2026, 1, 1, tzinfo=timezone.utc)},
+        ),
+    ],
+)
+def test_what_an_error_names_helps(
+    mixed: Path, wrong: dict[str, object], remedy: str, right: dict[str, object]
+) -> None:
+    """The remedy is in the error, and with it there are records."""
     with pytest.raises(GroupReplayError) as error:
-        groupreplay.group_timeline(mixed, "mixed-000001", since=datetime(2031, 1, 1, tzinfo=timezone.utc))
-    read_remedy("api.reading: give a time that the source has records of, or none", str(error.value))
-    assert groupreplay.group_timeline(mixed, "mixed-000001").verdict
+        list(groupreplay.decode(mixed, **wrong))  # type: ignore[arg-type]
+    read_remedy(remedy, str(error.value))
+    assert next(groupreplay.decode(mixed, **right))  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from groupreplay.api.sources import record_source
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.sources.topic import TopicSource
 from support.job.captures import invoke
+from support.remedies import read_remedy
 
 
 def test_several_captures_and_renamed_columns(mixed: Path, tmp_path: Path) -> None:
@@ -93,3 +94,18 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(GroupReplayError):
         groupreplay.simulate("storm", path, groups=1, seconds=60)
     assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "least"), [({"groups": 0}, 1), ({"seconds": 0}, 1), ({"probe_interval": -5}, 0)]
+)
+def test_numbers_are_those_of_the_command(tmp_path: Path, wrong: dict[str, int], least: int) -> None:
+    """A prober that asks backwards in time would never end; with the number that is named the capture is written."""
+    path, usual = tmp_path / "a.parquet", {"groups": 1, "seconds": 1}
+    with pytest.raises(GroupReplayError) as error:
+        groupreplay.simulate("steady", path, **{**usual, **wrong})
+    read_remedy("api.sources: give … or more", str(error.value))
+    assert f"give {least} or more" in str(error.value)
+    assert not path.exists()
+    groupreplay.simulate("steady", path, **{**usual, **dict.fromkeys(wrong, least)})
+    assert path.exists()

@@ -257,10 +257,18 @@ def simulate(
     ``clients`` are settings with Kafka's names. The same arguments give the same bytes.
 
     Raises:
-        GroupReplayError: there is no such scenario or setting, or a file exists and ``force`` is false.
+        GroupReplayError: there is no such scenario or setting, a number is too small, or a file exists and ``force`` is
+            false.
     """
     from groupreplay.app.simulate.files import simulation_plan, truth_path, write_simulation
 
+    for name, number, least in (
+        ("groups", groups, 1),
+        ("seconds", seconds, 1),
+        ("probe_interval", probe_interval, 0),
+    ):
+        if number < least:
+            raise unusable(f"{name} is {number}", None, f"give {least} or more")
     plan = simulation_plan(
         scenario,
         brokers or {},
