@@ -149,7 +149,7 @@ class _GroupTally:
     last_ms: int = 0
     #: The last event of each name that tells of trouble, and its severity.
     troubles: dict[str, ReadEvent] = field(default_factory=dict)
-    #: The last end of a condition, by the id of the condition.
+    #: The end of the condition of each of these, if it is over.
     ends: dict[str, ReadEvent] = field(default_factory=dict)
     now: GroupNow | None = None
 
@@ -183,14 +183,21 @@ class OverviewTally:
         tally.last_ms = max(tally.last_ms, event.time_ms)
         if event.name == _COMPLETED:
             tally.rebalances.append((event.time_ms, event.number("partitions_moved") or 0))
-        if event.text("status") == "resolved":
-            tally.ends[event.text("condition_id")] = event
-        elif is_trouble(event):
-            tally.troubles[event.name] = event
+        self._note_trouble(tally, event)
         if event.text("condition_id"):
             self._note_condition(tally, event)
         elif is_trouble(event):
             tally.marks.append((event.name, event.time_ms, event.severity))
+
+    @staticmethod
+    def _note_trouble(tally: _GroupTally, event: ReadEvent) -> None:
+        trouble = tally.troubles.get(event.name)
+        if event.text("status") != "resolved":
+            if is_trouble(event):
+                tally.troubles[event.name] = event
+                tally.ends.pop(event.name, None)
+        elif trouble is not None and trouble.text("condition_id") == event.text("condition_id"):
+            tally.ends[event.name] = event
 
     @staticmethod
     def _note_condition(tally: _GroupTally, event: ReadEvent) -> None:
@@ -249,8 +256,7 @@ class OverviewTally:
         trouble = tally.troubles.get(leading)
         if trouble is None:
             return ""
-        end = tally.ends.get(trouble.text("condition_id"))
-        told = [trouble] if end is None or end.time_ms < trouble.time_ms else [trouble, end]
+        told = filter(None, (trouble, tally.ends.get(leading)))
         return "; ".join(self._text_of(event.body) for event in told)
 
 
