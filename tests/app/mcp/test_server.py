@@ -136,7 +136,8 @@ QUESTIONS: Mapping[str, tuple[set[str | None], str]] = {
     "stuck": ({"slow_rejoin"}, "it waited for stuck-00000"),
     "stuck-kip848": ({"not_revoked"}, "did not give up its partitions"),
     "silent": ({"gave_up"}, "silent-00000"),
-    "conflict": ({"shared_instance_id"}, "conflict-00000"),
+    # Of the second group no record shows that the former process still worked: its cause names both.
+    "conflict": ({"shared_instance_id", "crash_loop"}, "conflict-00000"),
     "crash-loop": ({"crash_loop"}, "crash-loop-00000"),
     "flapping": ({"crash_loop"}, "flapping-00000"),
     "storm": ({"crash_loop"}, "storm-00000"),

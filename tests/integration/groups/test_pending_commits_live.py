@@ -114,7 +114,7 @@ def test_explain_says_so(broker: EmbeddedBroker, tmp_path: Path) -> None:
     (pending,) = described("--bootstrap-server", broker.bootstrap_servers)[0]["pending_offsets"]
     assert statement["cause"] == "hanging_transaction"
     assert f"Producer {pending['producer_id']} (epoch 0)" in statement["links"][0]["text"]
-    (header, producer) = run_printed(statement["first"]["command"], B=broker.bootstrap_servers).splitlines()
+    (header, producer) = run_printed(statement["first"]["command"], broker.bootstrap_servers).splitlines()
     shown = dict(zip(header.split(), producer.split(), strict=True))
     assert (shown["ProducerId"], shown["ProducerEpoch"]) == (str(pending["producer_id"]), "0")
     assert int(shown["CurrentTransactionStartOffset"]) == pending["first_offset"]

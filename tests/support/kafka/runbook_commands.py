@@ -53,9 +53,9 @@ def run_remedy(words: list[str], names: Mapping[str, str], server: str) -> str:
     return done.stdout
 
 
-def run_printed(line: str, **names: str) -> str:
-    """Runs a printed command of Kafka's with other words for some of its own; returns its output."""
-    script, *words = [names.get(word, word) for word in shlex.split(line)]
+def run_printed(line: str, servers: str = "") -> str:
+    """Runs a printed command of Kafka's, with these servers in place of ``HOST:PORT``; returns its output."""
+    script, *words = shlex.split(line.replace("HOST:PORT", servers))
     command = java_command(CLASSES[script], *words)
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
