@@ -58,7 +58,7 @@ def test_a_condition_fires_and_ends(broker: EmbeddedBroker) -> None:
     rows = [row.rpartition(ERASE)[2] for row in terminal.text.split("\n")]
     plain = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", row) for row in rows]
     shown = [" ".join(row.split()[2:]) for row in plain if row.startswith("2026-")]
-    assert [row.partition(" after ")[0] for row in shown] == [
+    assert [row.partition("; next")[0].partition(" after ")[0] for row in shown] == [
         "ERROR payments rebalance stuck: 30.0 s so far, in PreparingRebalance, not joined",
         "INFO search group emptied: the last member has gone, generation 1",
         "ERROR payments rebalance stuck: 30.0 s so far, in PreparingRebalance, not joined",
