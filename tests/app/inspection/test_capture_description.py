@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from groupreplay.app.inspection.capture import CaptureDescription, describe_capture
+from groupreplay.app.inspection.capture_description import CaptureDescription, describe_capture
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.streaming.sources.capture_context import CaptureContext, PartitionExtent

@@ -216,7 +216,7 @@ def capture_command(settings: CaptureSettings) -> None:
 
 
 def _show(path: Path, settings: CaptureSettings) -> None:
-    from groupreplay.app.inspection.capture import describe_capture
+    from groupreplay.app.inspection.capture_description import describe_capture
     from groupreplay.app.text.terminal import Progress, json_document, safe_line
 
     with Progress("records read") as progress:
