@@ -107,6 +107,11 @@ class AdviceInput:
         """The session and the heartbeats of members that have none of their own."""
         return _OF_CLIENTS if self.group_type == GroupType.CLASSIC.value else self.use.session
 
+    @property
+    def heartbeat_assumed(self) -> dict[str, int]:
+        """What of the heartbeats is assumed, where the sessions are known or are what is asked for."""
+        return {name: value for name, value in self.session.assumed.items() if name != "session_timeout_ms"}
+
     def session_ms(self, member_id: str) -> int | None:
         """The session timeout that a member had last, its own or that of its group; None: nobody has said it."""
         of_group = self.session.timeout_ms if self.session.timeout_from == "group" else None

@@ -94,9 +94,6 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
     saved = savings(most, least, perhaps, limits)
     waits = waits_for_absent(history, absences, most, limits)
     effects = waiting_longer(saved_effects(least, most, _IN_PLACE, saved), waits, BACK)
-    assumed = dict(history.session.assumed)
-    if len(known) == len(ids):
-        assumed.pop("session_timeout_ms", None)
     yield finding(
         history,
         Kind.STATIC_MEMBERSHIP,
@@ -105,7 +102,7 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
         effects,
         (rebalance.event for rebalance in most),
         order_ms=max(ordering(effects), 0),
-        assumed=assumed,
+        assumed=history.heartbeat_assumed if len(known) == len(ids) else history.session.assumed,
     )
 
 

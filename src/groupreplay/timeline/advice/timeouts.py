@@ -115,10 +115,7 @@ def _session_finding(
         effects,
         [*events, *(rebalance.event for rebalance in most)],
         order_ms=max(ordering(effects), 0),
-        # Of the session nothing is assumed: it is what the finding asks for.
-        assumed={
-            name: value for name, value in history.session.assumed.items() if name != "session_timeout_ms"
-        },
+        assumed=history.heartbeat_assumed,
     )
 
 
